@@ -1,0 +1,222 @@
+"""One call of a function: which of its arguments are static, what they are called, and copies of them for each run."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from pytest_jitcheck.compat import jitted_parts
+from pytest_jitcheck.report import Argument
+from pytest_jitcheck.spec import CheckSpec, Statics
+
+__all__ = ["Bound", "Call", "children", "describe", "function_name", "signature_of"]
+
+_LONGEST_DESCRIPTION = 240
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """One argument of a call."""
+
+    name: str
+    """Parameter name, or ``args[2]`` where the signature gives none."""
+    value: Any
+    static: bool
+    key: int | str
+    """Position, or keyword by which it was passed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """A function with the arguments and the statics of one check."""
+
+    fn: Callable[..., Any]
+    """The plain Python function."""
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    statics: Statics
+    donated: Statics
+
+    @classmethod
+    def bind(
+        cls, fn: Callable[..., Any], spec: CheckSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Call, CheckSpec]:
+        """The call that `spec` describes, and the spec with what the function was already jitted with.
+
+        Raises:
+            SpecError: if a static or donated argument is named or numbered that the function lacks.
+        """
+        parts = jitted_parts(fn)
+        if parts is not None:
+            keywords = {
+                "static_argnums": parts.static_argnums or None,
+                "static_argnames": parts.static_argnames or None,
+                "donate_argnums": parts.donate_argnums or None,
+                "donate_argnames": parts.donate_argnames or None,
+            }
+            spec = spec.over(CheckSpec(**keywords))  # type: ignore[arg-type]
+            fn = parts.function
+        signature = signature_of(fn)
+        call = cls(
+            fn=fn,
+            args=args,
+            kwargs=kwargs,
+            statics=Statics.of(signature, spec.static_argnums, spec.static_argnames),
+            donated=Statics.of(signature, spec.donate_argnums, spec.donate_argnames, keyword="donate"),
+        )
+        return call, spec
+
+    @property
+    def name(self) -> str:
+        """Qualified name of the function."""
+        return function_name(self.fn)
+
+    def bound(self) -> Iterator[Bound]:
+        """The arguments in the order in which they were passed."""
+        static = self.statics.positions(len(self.args))
+        for number, (name, value) in enumerate(zip(self._positional_names(), self.args, strict=True)):
+            yield Bound(name=name, value=value, static=number in static, key=number)
+        for name, value in self.kwargs.items():
+            yield Bound(name=name, value=value, static=name in self.statics.argnames, key=name)
+
+    def dynamic(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the executable takes: the arguments without the static ones."""
+        bound = [argument for argument in self.bound() if not argument.static]
+        args = tuple(argument.value for argument in bound if isinstance(argument.key, int))
+        return args, {argument.key: argument.value for argument in bound if isinstance(argument.key, str)}
+
+    def copied(self, *, donated: bool = False) -> Call:
+        """The same call with its own NumPy arrays and, if asked, its own donated buffers: no run sees another's writes."""
+        # One memo for the whole call: an array that was passed twice is passed twice again.
+        memo: dict[int, Any] = {}
+        positions = self.donated.positions(len(self.args)) if donated else frozenset()
+        names = self.donated.argnames if donated else ()
+        args = tuple(_copied(value, memo, number in positions) for number, value in enumerate(self.args))
+        kwargs = {name: _copied(value, memo, name in names) for name, value in self.kwargs.items()}
+        return Call(fn=self.fn, args=args, kwargs=kwargs, statics=self.statics, donated=self.donated)
+
+    def run(self) -> Any:
+        """What the plain Python function returns."""
+        return self.fn(*self.args, **self.kwargs)
+
+    def describe(self) -> tuple[Argument, ...]:
+        """The arguments as the report shows them."""
+        return tuple(
+            Argument(name=argument.name, static=True, value=_shortened(_safe_repr(argument.value)))
+            if argument.static
+            else Argument(name=argument.name, aval=_shortened(describe(argument.value)))
+            for argument in self.bound()
+        )
+
+    def _positional_names(self) -> list[str]:
+        signature = signature_of(self.fn)
+        parameters = [] if signature is None else list(signature.parameters.values())
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+        extra = [f"{rest}[{number}]" for number in range(max(0, len(self.args) - len(names)))]
+        return [*names, *extra][: len(self.args)]
+
+
+def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a callable, or ``None`` where Python knows none."""
+    try:
+        return inspect.signature(fn)
+    except (ValueError, TypeError):
+        return None
+
+
+def function_name(fn: Callable[..., Any]) -> str:
+    """Qualified name of a callable, that of what a partial wraps, or that of its class."""
+    while not hasattr(fn, "__qualname__") and hasattr(fn, "func"):
+        fn = fn.func
+    return getattr(fn, "__qualname__", type(fn).__qualname__)
+
+
+def children(node: Any) -> list[tuple[Any, Any]] | None:
+    """The key and the value of each child of a pytree node, or ``None`` for a leaf."""
+    pairs = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda value: value is not node)[0]
+    if len(pairs) == 1 and not pairs[0][0]:
+        return None
+    return [(path[0], child) for path, child in pairs]
+
+
+def describe(value: Any) -> str:
+    """What is traced for a value: ``float32[10]``, or the structure of a pytree with that of each leaf."""
+    nodes = None if value is None else children(value)
+    if value is None or nodes is None:
+        return _describe_leaf(value)
+    if isinstance(value, dict):
+        # In the caller's order, which JAX's own flattening sorts.
+        return "{" + ", ".join(f"{key!r}: {describe(item)}" for key, item in value.items()) + "}"
+    if hasattr(value, "_fields"):
+        fields = (f"{name}={describe(item)}" for name, item in zip(value._fields, value, strict=True))
+        return f"{type(value).__name__}({', '.join(fields)})"
+    if isinstance(value, (tuple, list)):
+        opening, closing = "()" if isinstance(value, tuple) else "[]"
+        comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
+        return opening + ", ".join(describe(item) for item in value) + comma + closing
+    fields = (f"{_key_text(key)}={describe(item)}" for key, item in nodes)
+    return f"{type(value).__name__}({', '.join(fields)})"
+
+
+def _key_text(key: Any) -> str:
+    for attribute in ("name", "key", "idx"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key)
+
+
+def _describe_leaf(value: Any) -> str:
+    if value is None:
+        return "None"
+    dtype = getattr(value, "dtype", None)
+    if dtype is None and isinstance(value, (bool, int, float, complex)):
+        dtype = np.result_type(type(value))
+    if dtype is None or getattr(dtype, "kind", "") in ("U", "S", "O"):
+        return f"{type(value).__name__} (no array)"
+    if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    return f"{dtype.name}[{','.join(map(str, np.shape(value)))}]"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_DESCRIPTION else text[: _LONGEST_DESCRIPTION - 1] + "…"
+
+
+def _safe_repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001  # a user's __repr__ may do anything; the report goes on without it
+        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+
+
+def _copied(value: Any, memo: dict[int, Any], donated: bool) -> Any:
+    if id(value) not in memo:
+        memo[id(value)] = _copy(value, memo, donated)
+    return memo[id(value)]
+
+
+def _copy(value: Any, memo: dict[int, Any], donated: bool) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, jax.Array):
+        # Through NumPy, since jnp.array(copy=True) compiles a program for each shape. Keys have no NumPy form.
+        is_key = jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended)
+        return jax.device_put(np.array(value), value.sharding) if donated and not is_key else value
+    if isinstance(value, dict):
+        # By hand: JAX's tree_map hands dicts back with sorted keys, and the eager run must see the caller's order.
+        twin = copy.copy(value)
+        for key, item in value.items():
+            twin[key] = _copied(item, memo, donated)
+        return twin
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    return jax.tree_util.tree_map(
+        lambda item: item if item is value else _copied(item, memo, donated), value, is_leaf=lambda item: item is not value
+    )

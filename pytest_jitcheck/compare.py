@@ -1,0 +1,395 @@
+"""Two pytrees, the eager result and the compiled one, to the list of what differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from pytest_jitcheck.arguments import children
+from pytest_jitcheck.report import Mismatch
+
+__all__ = ["RTOL", "Tolerance", "compare", "lowest_precision", "same_bits"]
+
+RTOL: dict[str, float] = {
+    "float4_e2m1fn": 1.0,
+    "float8_e8m0fnu": 1.0,
+    "float8_e3m4": 1e-1,
+    "float8_e4m3": 1e-1,
+    "float8_e4m3b11fnuz": 1e-1,
+    "float8_e4m3fn": 1e-1,
+    "float8_e4m3fnuz": 1e-1,
+    "float8_e5m2": 1e-1,
+    "float8_e5m2fnuz": 1e-1,
+    "bfloat16": 2e-2,
+    "float16": 2e-3,
+    "float32": 1e-5,
+    "float64": 1e-12,
+}
+"""Default relative tolerance by dtype, complex ones by that of their parts; integers and bools are exact.
+
+Source: the measurement in ``benchmarks/tolerances.py``, summed up in ``docs/tolerances.md``.
+"""
+
+ATOL_SHARE = 0.1
+"""The default absolute tolerance of a leaf is this share of `rtol` times the leaf's largest magnitude."""
+
+_LONGEST_VALUE = 120
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tolerance:
+    """What counts as equal; ``None`` leaves the choice to the precision of what went in."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    equal_nan: bool = True
+    precision: str | None = None
+    """Name of the floating dtype with the lowest precision among the inputs."""
+
+    def for_leaf(self, dtype: np.dtype[Any], magnitude: float) -> tuple[float, float]:
+        """The relative and the absolute tolerance of a leaf of this dtype with this largest magnitude."""
+        if _is_exact(dtype):
+            return 0.0, 0.0
+        names = [_part_name(dtype), *([self.precision] if self.precision else [])]
+        rtol = max(RTOL.get(name, RTOL["float32"]) for name in names) if self.rtol is None else self.rtol
+        atol = ATOL_SHARE * rtol * magnitude if self.atol is None else self.atol
+        return rtol, atol
+
+
+def lowest_precision(dtypes: Sequence[Any]) -> str | None:
+    """The name of the floating dtype with the lowest precision among these, or ``None`` if there is no such dtype."""
+    names = [_part_name(dtype) for dtype in dtypes if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended)]
+    known = [name for name in names if name in RTOL]
+    return max(known, key=RTOL.__getitem__, default=None)
+
+
+def compare(
+    eager: Any,
+    compiled: Any,
+    tolerance: Tolerance,
+    *,
+    check_dtype: bool = True,
+    check_weak_type: bool = False,
+    depends: Sequence[bool] | None = None,
+) -> tuple[Mismatch, ...]:
+    """Everything in which the compiled result differs from the eager one.
+
+    Args:
+        eager: result of the plain Python function, any pytree.
+        compiled: result of the compiled one.
+        tolerance: what counts as equal.
+        check_dtype: whether a differing dtype is a mismatch.
+        check_weak_type: whether a differing weak type is a mismatch.
+        depends: for each leaf, whether any traced argument goes into it; a NumPy constant comes out of jit as a JAX
+            array, in the dtype that JAX makes of it, and that is no mismatch.
+    """
+    structure = _structure(eager, compiled, "")
+    if structure is not None:
+        return (structure,)
+    eager_leaves = jax.tree_util.tree_flatten_with_path(eager)[0]
+    compiled_leaves = jax.tree_util.tree_leaves(compiled)
+    if depends is None or len(depends) != len(eager_leaves):
+        depends = [True] * len(eager_leaves)
+    found: list[Mismatch] = []
+    for (path, one), other, is_reached in zip(eager_leaves, compiled_leaves, depends, strict=True):
+        leaf = _Leaf(path=jax.tree_util.keystr(path), eager=one, compiled=other, is_constant=not is_reached)
+        found.extend(leaf.mismatches(tolerance, check_dtype=check_dtype, check_weak_type=check_weak_type))
+    return tuple(found)
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two results are the same to the last bit, structure and dtypes included."""
+    return not compare(one, other, Tolerance(rtol=0.0, atol=0.0))
+
+
+def _structure(eager: Any, compiled: Any, path: str) -> Mismatch | None:
+    here, there = _nodes(eager), _nodes(compiled)
+    if here is None and there is None:
+        return None
+    if here is None or there is None or type(eager) is not type(compiled):
+        return Mismatch(path=path, kind="structure", eager=_summary(eager), compiled=_summary(compiled))
+    keys, other_keys = [key for key, _ in here], [key for key, _ in there]
+    if keys != other_keys:
+        return Mismatch(path=path, kind="structure", eager=_summary(eager), compiled=_summary(compiled))
+    for (key, child), (_, other) in zip(here, there, strict=True):
+        difference = _structure(child, other, path + jax.tree_util.keystr((key,)))
+        if difference is not None:
+            return difference
+    return None
+
+
+def _nodes(value: Any) -> list[tuple[Any, Any]] | None:
+    # None is a node without children for JAX, and so is an empty tuple: the type tells them apart.
+    return [] if value is None else children(value)
+
+
+def _summary(value: Any) -> str:
+    nodes = None if value is None else children(value)
+    if value is None or nodes is None:
+        return "None" if value is None else _leaf_summary(value)
+    if isinstance(value, dict):
+        return _cut(f"{type(value).__name__} with keys {', '.join(map(repr, value))}" if value else "empty dict")
+    return f"{type(value).__name__} of {len(nodes)}"
+
+
+def _leaf_summary(value: Any) -> str:
+    array = _as_array(value)
+    if array is None or not hasattr(value, "dtype"):
+        return _cut(f"{type(value).__name__} {value!r}")
+    return f"{value.dtype.name}[{','.join(map(str, np.shape(value)))}]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Leaf:
+    """One leaf of both results."""
+
+    path: str
+    eager: Any
+    compiled: Any
+    is_constant: bool
+
+    def mismatches(self, tolerance: Tolerance, *, check_dtype: bool, check_weak_type: bool) -> Iterator[Mismatch]:
+        eager, compiled = _as_array(self.eager), _as_array(self.compiled)
+        if eager is None or compiled is None:
+            if not _equal_objects(self.eager, self.compiled):
+                yield self._mismatch("structure", _leaf_summary(self.eager), _leaf_summary(self.compiled))
+            return
+        if eager.shape != compiled.shape:
+            yield self._mismatch("shape", str(eager.shape), str(compiled.shape))
+            return
+        values = _values(self.path, eager, compiled, tolerance, self._dtype(compiled))
+        if values is not None:
+            yield values
+        if check_dtype and (dtype := self._dtype_mismatch(is_value_equal=values is None)) is not None:
+            yield dtype
+        weak, other = _is_weak(self.eager), _is_weak(self.compiled)
+        if check_weak_type and weak != other:
+            yield self._mismatch("weak_type", f"weak_type={weak}", f"weak_type={other}")
+
+    def _dtype(self, compiled: np.ndarray[Any, Any]) -> np.dtype[Any]:
+        # The eager side of Python scalars and of NumPy constants has no say: 64 bits are just what Python computes with.
+        dtype = getattr(self.eager, "dtype", None)
+        return compiled.dtype if dtype is None or self.is_constant or _is_key(self.eager) else dtype
+
+    def _dtype_mismatch(self, *, is_value_equal: bool) -> Mismatch | None:
+        ours, theirs = getattr(self.eager, "dtype", None), getattr(self.compiled, "dtype", None)
+        if theirs is None or ours == theirs:
+            return None
+        if ours is None:
+            # A Python scalar has a kind and no width; where its value differs, that is what there is to say.
+            is_same_kind = np.result_type(type(self.eager)).kind == _kind(theirs)
+            return None if is_same_kind or not is_value_equal else self._dtypes(type(self.eager).__name__, theirs.name)
+        if self.is_constant and not isinstance(self.eager, jax.Array) and jax.dtypes.canonicalize_dtype(ours) == theirs:
+            return None
+        return self._dtypes(ours.name, theirs.name)
+
+    def _dtypes(self, ours: str, theirs: str) -> Mismatch:
+        return self._mismatch("dtype", ours, theirs)
+
+    def _mismatch(self, kind: Literal["structure", "shape", "dtype", "weak_type"], eager: str, compiled: str) -> Mismatch:
+        return Mismatch(path=self.path, kind=kind, eager=eager, compiled=compiled)
+
+
+def _as_array(value: Any) -> np.ndarray[Any, Any] | None:
+    """The value as NumPy holds it; keys by their key data, and ``None`` for what is no array or number."""
+    if _is_key(value):
+        return np.asarray(jax.random.key_data(value))
+    if isinstance(value, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
+        array = np.asarray(value)
+        if array.dtype.kind == "O" and isinstance(value, int):
+            return np.asarray(float(value))  # beyond 64 bits
+        return None if array.dtype.kind in "OUSmM" else array
+    return None
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, jax.Array) and bool(jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended))
+
+
+def _is_weak(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex)) or bool(getattr(value, "weak_type", False))
+
+
+def _equal_objects(eager: Any, compiled: Any) -> bool:
+    # What equinox.filter_jit hands through: functions, strings, configuration objects.
+    try:
+        return eager is compiled or bool(eager == compiled)
+    except Exception:  # noqa: BLE001  # an __eq__ that can't answer has not said that they are equal
+        return False
+
+
+def _kind(dtype: Any) -> str:
+    # bfloat16 and the 8-bit floats are kind "V" for NumPy.
+    return "f" if dtype.name in RTOL else str(dtype.kind).replace("u", "i")
+
+
+def _is_exact(dtype: Any) -> bool:
+    return _kind(dtype) not in "fc"
+
+
+def _part_name(dtype: Any) -> str:
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype.name, str(dtype.name))
+
+
+def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same values in a type in which their differences are exact enough to be measured."""
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    if _kind(array.dtype) == "f":
+        return array.astype(np.float64)
+    if array.dtype.kind == "b":
+        return array.astype(np.int8)
+    return array if array.dtype.kind in "iu" else array.astype(np.int64)  # int4 is kind "V"
+
+
+def _values(
+    path: str,
+    eager: np.ndarray[Any, Any],
+    compiled: np.ndarray[Any, Any],
+    tolerance: Tolerance,
+    dtype: np.dtype[Any],
+) -> Mismatch | None:
+    if eager.size == 0 or (tolerance.equal_nan and _is_same_memory(eager, compiled)):
+        return None
+    # A NumPy float64 against what jit makes of it, float32: the narrower of the two says what agreement can mean.
+    narrow = dtype if _precision(dtype) <= _precision(compiled.dtype) else compiled.dtype
+    # Overflow and NaN are what is being looked for here, and each is judged by name below.
+    with np.errstate(all="ignore"):
+        return _judge(path, eager, compiled, tolerance, narrow)
+
+
+def _precision(dtype: Any) -> float:
+    return math.inf if _is_exact(dtype) else -RTOL.get(_part_name(dtype), 0.0)
+
+
+def _judge(
+    path: str,
+    eager: np.ndarray[Any, Any],
+    compiled: np.ndarray[Any, Any],
+    tolerance: Tolerance,
+    dtype: np.dtype[Any],
+) -> Mismatch | None:
+    one, other = _wide(eager), _wide(compiled)
+    magnitude = np.abs(one) if one.dtype.kind != "u" else one
+    is_finite = np.isfinite(one) & np.isfinite(other)
+    largest = float(np.max(np.where(is_finite, magnitude, 0), initial=0.0))
+    rtol, atol = tolerance.for_leaf(dtype, largest)
+    difference = _difference(one, other)
+    allowed = atol + rtol * magnitude
+    is_close = np.where(is_finite, difference <= allowed, _same_special(one, other, tolerance.equal_nan))
+    if is_close.all():
+        return None
+    excess = np.where(is_finite, difference / np.where(allowed > 0, allowed, np.finfo(np.float64).tiny), np.inf)
+    room, exact = _room(tolerance, magnitude, largest), _is_exact(dtype)
+    worst = np.unravel_index(int(np.argmax(np.where(is_close, -1.0, excess))), one.shape)
+    return Mismatch(
+        path=path,
+        kind="value",
+        eager=_show(eager[worst]),
+        compiled=_show(compiled[worst]),
+        mismatched=int(np.count_nonzero(~is_close)),
+        size=int(one.size),
+        max_abs=_finite(np.max(np.where(is_finite, difference, np.inf if not is_finite.all() else 0.0))),
+        max_rel=_finite(np.max(np.where(is_close, 0.0, difference / np.where(magnitude > 0, magnitude, np.nan)))),
+        max_ulp=_ulps(eager, compiled, ~is_close & is_finite),
+        index=tuple(int(i) for i in worst),
+        rtol=rtol,
+        atol=atol,
+        passing_rtol=None if exact else _passing(difference, room, is_close, is_finite, start=tolerance.atol),
+        passing_atol=None if exact else _passing(difference, np.ones_like(difference), is_close, is_finite, start=None),
+    )
+
+
+def _difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if one.dtype.kind not in "iu" or other.dtype.kind not in "iu":
+        return np.abs(one - other).astype(np.float64)
+    if max(one.dtype.itemsize, other.dtype.itemsize) < 8:
+        return np.abs(one.astype(np.int64) - other.astype(np.int64)).astype(np.float64)
+    # As Python integers: uint64 and int64 have no common NumPy type that keeps every bit.
+    return np.where(one == other, 0, np.abs(one.astype(object) - other.astype(object))).astype(np.float64)
+
+
+def _same_special(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], equal_nan: bool) -> np.ndarray[Any, Any]:
+    """Where both hold the same infinity, or both hold NaN; complex ones part by part."""
+    if "c" in (one.dtype.kind, other.dtype.kind):
+        return _same_special(one.real, other.real, equal_nan) & _same_special(one.imag, other.imag, equal_nan)
+    return (one == other) | (np.isnan(one) & np.isnan(other) & equal_nan)
+
+
+def _room(tolerance: Tolerance, magnitude: np.ndarray[Any, Any], largest: float) -> np.ndarray[Any, Any]:
+    """What a relative tolerance is multiplied by at each element."""
+    return magnitude + (ATOL_SHARE * largest if tolerance.atol is None else 0.0)
+
+
+def _passing(
+    difference: np.ndarray[Any, Any],
+    room: np.ndarray[Any, Any],
+    is_close: np.ndarray[Any, Any],
+    is_finite: np.ndarray[Any, Any],
+    *,
+    start: float | None,
+) -> float | None:
+    """The smallest tolerance that would pass, rounded up to two digits; ``None`` where none does."""
+    outside = ~is_close
+    if not is_finite[outside].all():
+        return None
+    needed = float(np.max((difference[outside] - (start or 0.0)) / room[outside]))
+    return _rounded_up(needed) if math.isfinite(needed) else None
+
+
+def _rounded_up(value: float) -> float:
+    if value <= 0:
+        return 0.0
+    exponent = math.floor(math.log10(value)) - 1
+    # Through text, so that 3.1e-05 is written so and not as 3.1000000000000002e-05.
+    digits = math.floor(value / 10.0**exponent)
+    return next(
+        number for step in range(3) if (number := float(f"{digits + step}e{exponent}")) >= value
+    )
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _show(value: Any) -> str:
+    if value.dtype.kind == "b":
+        return str(bool(value))
+    if value.dtype.kind == "c" or _kind(value.dtype) == "f":
+        digits = 17 if value.dtype.itemsize >= 8 and value.dtype.kind == "f" else 9
+        return f"{complex(value):.{digits}g}" if value.dtype.kind == "c" else f"{float(value):.{digits}g}"
+    return str(int(value))
+
+
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def _ulps(eager: np.ndarray[Any, Any], compiled: np.ndarray[Any, Any], where: np.ndarray[Any, Any]) -> int | None:
+    """Largest distance in representable numbers, where both sides have the same real floating dtype."""
+    if eager.dtype != compiled.dtype or _kind(eager.dtype) != "f" or not where.any():
+        return None
+    one, other = _ordered(eager)[where], _ordered(compiled)[where]
+    return int(np.max(np.where(one > other, one - other, other - one)))
+
+
+def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Unsigned integers in the order of the floats: neighbouring floats are neighbours here."""
+    unsigned = _UNSIGNED[array.dtype.itemsize]
+    bits = np.atleast_1d(array).view(unsigned).astype(np.uint64).reshape(array.shape)
+    sign = np.uint64(1) << np.uint64(8 * array.dtype.itemsize - 1)
+    return np.where(bits & sign, sign - (bits & (sign - np.uint64(1))), bits + sign)
+
+
+def _is_same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    if one.dtype != other.dtype:
+        return False
+    return one.tobytes() == other.tobytes()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

@@ -1,0 +1,297 @@
+"""The one place that knows JAX versions, and that touches what JAX does not publish.
+
+Each function says what it leans on; `tests/test_compat.py` runs them on the oldest and the newest supported JAX.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.monitoring
+
+from pytest_jitcheck.report import Cost
+
+__all__ = [
+    "Events",
+    "JittedParts",
+    "Origin",
+    "constant_dtypes",
+    "cost_of",
+    "count_equations",
+    "dependent_outputs",
+    "is_tracer",
+    "jitted_parts",
+    "out_weak_types",
+    "origin_of",
+    "recorded_events",
+    "unfiltered_tracebacks",
+    "x64_is_on",
+]
+
+TRACE_EVENT = "/jax/core/compile/jaxpr_trace_duration"
+LOWER_EVENT = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
+CACHE_HIT_EVENT = "/jax/compilation_cache/cache_hits"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JittedParts:
+    """What a function was jitted from, and with which statics and donations."""
+
+    function: Callable[..., Any]
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where a tracer comes from: inputs of its trace by number, and the lines that staged what no input went into."""
+
+    inputs: tuple[int, ...] = ()
+    staged_at: tuple[tuple[str, int], ...] = ()
+    """File name and line of the operations on constants, in the order of the program."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Events:
+    """What JAX reported while a block ran: seconds by event name, and how often each event came."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def last(self, name: str) -> float:
+        """Seconds of the last such event: nested jits report first, and the outer one's time includes theirs."""
+        return self.seconds.get(name, [0.0])[-1]
+
+    def number(self, name: str) -> int:
+        """How often such an event came."""
+        return self.counts.get(name, 0) + len(self.seconds.get(name, ()))
+
+
+def is_tracer(value: object) -> bool:
+    """Whether `value` stands for an array that is only known while tracing."""
+    return isinstance(value, jax.core.Tracer)
+
+
+def x64_is_on() -> bool:
+    """Whether 64-bit types are on, in this thread and now."""
+    return bool(jax.config.jax_enable_x64)
+
+
+@functools.cache
+def _pjit_type() -> type:
+    return type(jax.jit(lambda: None))
+
+
+def jitted_parts(fn: object) -> JittedParts | None:
+    """What `fn` was jitted from, or ``None`` if `jax.jit` did not make it.
+
+    JAX keeps the options in ``_jit_info`` (0.7 and later) or in a cell of the function's own cache miss handler.
+    """
+    if not isinstance(fn, _pjit_type()):
+        return None
+    options = getattr(fn, "_jit_info", None)
+    if options is None:
+        handler = inspect.unwrap(fn._cache_miss)  # type: ignore[attr-defined]
+        options = inspect.getclosurevars(handler).nonlocals.get("jit_info")
+    names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
+    return JittedParts(
+        function=fn.__wrapped__,  # type: ignore[attr-defined]
+        **{name: tuple(getattr(options, name, ()) or ()) for name in names},
+    )
+
+
+def inner_jaxpr(traced: Any) -> Any:
+    """The open jaxpr of a `Traced`: JAX 0.12 gives it there, earlier versions within a closed one."""
+    return getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
+
+
+def _subjaxprs(value: Any) -> Iterator[Any]:
+    if hasattr(value, "eqns"):
+        yield value
+    elif hasattr(value, "jaxpr"):
+        yield from _subjaxprs(value.jaxpr)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _subjaxprs(item)
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield equation
+        for parameter in equation.params.values():
+            for inner in _subjaxprs(parameter):
+                yield from _equations(inner)
+
+
+def count_equations(traced: Any) -> int:
+    """Number of equations of the traced program, those of nested ones included."""
+    return sum(1 for _ in _equations(inner_jaxpr(traced)))
+
+
+def dependent_outputs(traced: Any) -> tuple[bool, ...]:
+    """For each flat output of the traced program, whether any traced argument goes into it."""
+    jaxpr = inner_jaxpr(traced)
+    return _outputs_reached(jaxpr, [True] * len(jaxpr.invars))
+
+
+def _outputs_reached(jaxpr: Any, inputs: Sequence[bool]) -> tuple[bool, ...]:
+    reached = {id(var) for var, is_reached in zip(jaxpr.invars, inputs, strict=True) if is_reached}
+    for equation in jaxpr.eqns:
+        arriving = [id(var) in reached for var in equation.invars]
+        for var, is_reached in zip(equation.outvars, _equation_outputs(equation, arriving), strict=True):
+            if is_reached:
+                reached.add(id(var))
+    return tuple(id(var) in reached for var in jaxpr.outvars)
+
+
+def _equation_outputs(equation: Any, arriving: list[bool]) -> Sequence[bool]:
+    # Through a nested jit each output is followed by itself; for loops and branches, any input reaches all outputs.
+    inner = equation.params.get("jaxpr") if equation.primitive.name in ("pjit", "jit", "closed_call") else None
+    open_jaxpr = getattr(inner, "jaxpr", inner)
+    if open_jaxpr is not None and len(open_jaxpr.invars) == len(arriving):
+        return _outputs_reached(open_jaxpr, arriving)
+    return [any(arriving)] * len(equation.outvars)
+
+
+def constant_dtypes(traced: Any) -> tuple[Any, ...]:
+    """The dtypes of the arrays that the traced program captured from outside."""
+    # JAX 0.12 keeps them on the Traced; before, they are on the closed jaxpr.
+    constants = getattr(traced.jaxpr, "consts", None) or getattr(traced, "_consts", None) or ()
+    return tuple(constant.dtype for constant in constants if hasattr(constant, "dtype"))
+
+
+def out_weak_types(traced: Any) -> tuple[bool, ...]:
+    """For each flat output of the traced program, whether its type is weak."""
+    return tuple(bool(getattr(var.aval, "weak_type", False)) for var in inner_jaxpr(traced).outvars)
+
+
+def cost_of(compiled: Any) -> Cost:
+    """What the compiler says of an executable; figures that a backend or a JAX version lacks are ``None``."""
+    # Backends differ in what they answer and how they refuse; none of it may fail a check.
+    with contextlib.suppress(Exception):
+        # equinox wraps the executable in one of its own.
+        compiled = getattr(compiled, "compiled", compiled)
+        said = compiled.cost_analysis()
+        flat = (said[0] if isinstance(said, list) else said) or {}
+        memory = compiled.memory_analysis()
+        return Cost(
+            flops=_figure(flat.get("flops")),
+            bytes_accessed=_figure(flat.get("bytes accessed")),
+            argument_bytes=getattr(memory, "argument_size_in_bytes", None),
+            output_bytes=getattr(memory, "output_size_in_bytes", None),
+            temp_bytes=getattr(memory, "temp_size_in_bytes", None),
+            generated_code_bytes=getattr(memory, "generated_code_size_in_bytes", None),
+        )
+    return Cost()
+
+
+def _figure(value: float | None) -> float | None:
+    # XLA answers -1 for what it does not know.
+    return None if value is None or value < 0 else float(value)
+
+
+def trace_of(tracer: Any) -> Any:
+    """The trace that a tracer belongs to; two tracers of one traced function give the same object."""
+    return getattr(tracer, "_trace", None)
+
+
+def outer_tracers(tracer: Any) -> tuple[Any, ...]:
+    """The tracers that a tracer of a transform (vmap, grad) wraps: those of the jit around it."""
+    wrapped = (getattr(tracer, name, None) for name in ("val", "primal", "tangent"))
+    return tuple(value for value in wrapped if is_tracer(value))
+
+
+def origin_of(tracer: Any) -> Origin | None:
+    """Where a tracer of a jit comes from, or ``None`` for a tracer of another transform."""
+    frame = getattr(trace_of(tracer), "frame", None)
+    if frame is None or not hasattr(frame, "invars"):
+        return None
+    ancestors = {id(_variable(frame, tracer))}
+    # Before JAX 0.7 a scalar is a captured constant; since then it is a literal, which has a value and no variable.
+    constants = {id(var) for var in frame.constvar_to_val.copy()}
+    roots: list[Any] = []
+    for equation in reversed(list(frame.get_eqns() if hasattr(frame, "get_eqns") else frame.eqns)):
+        if ancestors.isdisjoint(map(id, equation.outvars)):
+            continue
+        sources = [atom for atom in equation.invars if not hasattr(atom, "val") and id(atom) not in constants]
+        ancestors.update(map(id, sources))
+        if not sources:
+            roots.append(equation)
+    places = (_user_place(equation) for equation in reversed(roots))
+    return Origin(
+        inputs=tuple(number for number, var in enumerate(frame.invars) if id(var) in ancestors),
+        staged_at=tuple(place for place in places if place is not None),
+    )
+
+
+def _variable(frame: Any, tracer: Any) -> Any:
+    # Before JAX 0.7 the frame keeps a table; since then the tracer itself holds its variable.
+    table = getattr(frame, "tracer_to_var", None)
+    return tracer.val if table is None else table.get(id(tracer))
+
+
+def number_of_inputs(tracer: Any) -> int | None:
+    """How many flat inputs the trace of this tracer has."""
+    frame = getattr(trace_of(tracer), "frame", None)
+    return None if frame is None else len(frame.invars)
+
+
+def _user_place(equation: Any) -> tuple[str, int] | None:
+    from jax._src import source_info_util
+
+    info = equation.source_info
+    try:
+        place = source_info_util.user_frame(info.traceback)
+    except AttributeError:  # JAX before 0.7 takes the source info itself
+        place = source_info_util.user_frame(info)
+    return None if place is None else (place.file_name, place.start_line)
+
+
+@contextlib.contextmanager
+def unfiltered_tracebacks() -> Iterator[None]:
+    """Within the block, exceptions keep JAX's own frames, whose locals say which tracer was at fault."""
+    before = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", "off")
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_filtering", before)
+
+
+@functools.cache
+def _listeners() -> list[Events]:
+    # One pair of listeners for the process: JAX had no public way to take a listener away before 0.10.
+    active: list[Events] = []
+
+    def on_duration(name: str, seconds: float, **_: Any) -> None:
+        for events in active:
+            events.seconds.setdefault(name, []).append(seconds)
+
+    def on_event(name: str, **_: Any) -> None:
+        for events in active:
+            events.counts[name] = events.counts.get(name, 0) + 1
+
+    jax.monitoring.register_event_duration_secs_listener(on_duration)
+    jax.monitoring.register_event_listener(on_event)
+    return active
+
+
+@contextlib.contextmanager
+def recorded_events() -> Iterator[Events]:
+    """Within the block, what JAX traces, lowers, compiles and finds in its persistent cache is written down."""
+    active = _listeners()
+    events = Events()
+    active.append(events)
+    try:
+        yield events
+    finally:
+        active.remove(events)
