@@ -56,6 +56,8 @@ class Origin:
     """Where a tracer comes from: inputs of its trace by number, and the lines that staged what no input went into."""
 
     inputs: tuple[int, ...] = ()
+    captured: tuple[Any, ...] = ()
+    """Tracers of a trace further out that went into it."""
     staged_at: tuple[tuple[str, int], ...] = ()
     """File name and line of the operations on constants, in the order of the program."""
 
@@ -217,18 +219,19 @@ def origin_of(tracer: Any) -> Origin | None:
         return None
     ancestors = {id(_variable(frame, tracer))}
     # Before JAX 0.7 a scalar is a captured constant; since then it is a literal, which has a value and no variable.
-    constants = {id(var) for var in frame.constvar_to_val.copy()}
+    constants = {id(var): value for var, value in frame.constvar_to_val.copy().items()}
     roots: list[Any] = []
     for equation in reversed(list(frame.get_eqns() if hasattr(frame, "get_eqns") else frame.eqns)):
         if ancestors.isdisjoint(map(id, equation.outvars)):
             continue
-        sources = [atom for atom in equation.invars if not hasattr(atom, "val") and id(atom) not in constants]
+        sources = [atom for atom in equation.invars if not hasattr(atom, "val")]
         ancestors.update(map(id, sources))
-        if not sources:
+        if all(id(atom) in constants for atom in sources):
             roots.append(equation)
     places = (_user_place(equation) for equation in reversed(roots))
     return Origin(
         inputs=tuple(number for number, var in enumerate(frame.invars) if id(var) in ancestors),
+        captured=tuple(value for var, value in constants.items() if var in ancestors and is_tracer(value)),
         staged_at=tuple(place for place in places if place is not None),
     )
 
@@ -239,10 +242,10 @@ def _variable(frame: Any, tracer: Any) -> Any:
     return tracer.val if table is None else table.get(id(tracer))
 
 
-def number_of_inputs(tracer: Any) -> int | None:
-    """How many flat inputs the trace of this tracer has."""
+def input_avals(tracer: Any) -> tuple[Any, ...]:
+    """The avals of the flat inputs of this tracer's trace."""
     frame = getattr(trace_of(tracer), "frame", None)
-    return None if frame is None else len(frame.invars)
+    return tuple(var.aval for var in getattr(frame, "invars", ()))
 
 
 def _user_place(equation: Any) -> tuple[str, int] | None:

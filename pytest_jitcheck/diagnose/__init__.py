@@ -1,0 +1,30 @@
+"""Why a check failed: the user's line, the arguments to blame, and a fix that was tried."""
+
+from __future__ import annotations
+
+from pytest_jitcheck.diagnose.evidence import Blame, Evidence
+from pytest_jitcheck.diagnose.explain import after_tracing, bad_statics, explain
+from pytest_jitcheck.diagnose.source import users_traceback
+from pytest_jitcheck.diagnose.verdicts import (
+    did_not_raise,
+    eager_error,
+    mismatch,
+    nothing_returned,
+    unused_arguments,
+    writes,
+)
+
+__all__ = [
+    "Blame",
+    "Evidence",
+    "after_tracing",
+    "bad_statics",
+    "did_not_raise",
+    "eager_error",
+    "explain",
+    "mismatch",
+    "nothing_returned",
+    "unused_arguments",
+    "users_traceback",
+    "writes",
+]

@@ -1,0 +1,163 @@
+"""From an exception to a diagnosis: the rule that fits, the arguments to blame, and the fix that was tried."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from pytest_jitcheck.arguments import Bound, Call, signature_of
+from pytest_jitcheck.diagnose import binding
+from pytest_jitcheck.diagnose.evidence import Blame, Evidence
+from pytest_jitcheck.diagnose.phrases import static_advice
+from pytest_jitcheck.diagnose.rules import Rule, rule_for
+from pytest_jitcheck.diagnose.source import Ownership, function_line
+from pytest_jitcheck.diagnose.trial import Budget, StaticFix, error_when_traced, static_fix
+from pytest_jitcheck.diagnose.verdicts import eager_only, exception_name, location_of
+from pytest_jitcheck.report import Diagnosis, Fix, Location
+from pytest_jitcheck.spec import SpecError
+from pytest_jitcheck.stages import Clock
+
+__all__ = ["after_tracing", "bad_statics", "explain"]
+
+BUDGET_S = 10.0
+"""Seconds that the trials of one explanation may take: the last one is begun only if it should fit."""
+
+
+def explain(evidence: Evidence, clock: Clock = time.perf_counter) -> Diagnosis:
+    """Why a stage of the compiled side raised. Never raises, and compiles nothing."""
+    budget = Budget(clock=clock, seconds=BUDGET_S)
+    try:
+        return _with_exception(_explained(evidence, budget), evidence.error)
+    except Exception as bug:  # noqa: BLE001  # an explanation that fails must not hide what it was to explain
+        return _with_exception(_unexplained(evidence, bug), evidence.error)
+
+
+def _explained(evidence: Evidence, budget: Budget) -> Diagnosis:
+    for rule in binding.RULES:
+        if rule.matches(evidence):
+            return rule.explain(evidence, budget)
+    return _traced(evidence, rule_for(evidence), budget)
+
+
+def _traced(evidence: Evidence, rule: Rule, budget: Budget) -> Diagnosis:
+    """The diagnosis of an exception that was raised while the user's function was traced."""
+    blame = evidence.blame(rule.culprits(evidence))
+    statics = None
+    if rule.statics != "never" and blame.arguments:
+        allow_float = rule.statics == "structure"
+        statics = static_fix(evidence, _blamed, allow_float=allow_float, budget=budget)
+    if statics is not None and rule.is_ambiguous:
+        blame = _narrowed(blame, statics)
+    site = evidence.site
+    return Diagnosis(
+        kind=rule.kind,
+        rule=rule.id,
+        message=rule.message(evidence, blame),
+        location=site.location if site is not None else location_of(evidence.root, evidence.call),
+        origin=_origin(blame, site.location if site is not None else None),
+        arguments=blame.names,
+        fix=_fix(evidence, rule, blame, statics, budget),
+    )
+
+
+def _blamed(evidence: Evidence) -> tuple[Bound, ...]:
+    """The arguments that an error blames, as its own rule sees it."""
+    return evidence.blame(rule_for(evidence).culprits(evidence)).arguments
+
+
+def _narrowed(blame: Blame, statics: StaticFix) -> Blame:
+    keys = {argument.key for argument in statics.arguments}
+    kept = tuple(item for item in blame.inputs if item.argument.key in keys)
+    return Blame(inputs=kept or blame.inputs)
+
+
+def _origin(blame: Blame, location: Location | None) -> Location | None:
+    first = next(iter(blame.staged), None)
+    if first is None or (location is not None and (first.path, first.line) == (location.path, location.line)):
+        return None
+    return first
+
+
+def _fix(evidence: Evidence, rule: Rule, blame: Blame, statics: StaticFix | None, budget: Budget) -> Fix:
+    rewrite = rule.rewrite(evidence, blame)
+    if statics is not None:
+        text = static_advice(statics, evidence.call.name)
+        # For a branch there is another way, which the author alone can choose.
+        text += "" if rule.statics == "structure" else f" If it changes from call to call, keep it traced instead: {_lower(rewrite)}"
+        return Fix(text=text, verified=True, static_argnames=statics.names)
+    return Fix(text=rewrite, verified=not blame.inputs and _works_with_numpy(evidence, budget))
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _works_with_numpy(evidence: Evidence, budget: Budget) -> bool:
+    """Whether the function traces once JAX operations on plain numbers are computed at once, as numpy would."""
+    if not budget.allows_another:
+        return False
+    statics = {argument.key: argument.value for argument in evidence.call.bound() if argument.static}
+    with budget.trial():
+        return error_when_traced(evidence.call, statics, concrete_constants=True) is None
+
+
+def _unexplained(evidence: Evidence, bug: Exception) -> Diagnosis:
+    return Diagnosis(
+        kind=binding.kind_of(evidence),
+        rule="trace-error",
+        message=(
+            f"{evidence.call.name} fails under jit and works in plain Python. (Explaining it failed too, with "
+            f"{type(bug).__name__}: {bug}; please report that to pytest-jitcheck.)"
+        ),
+        location=location_of(evidence.root, evidence.call),
+        fix=Fix(text="See JAX's own message below."),
+    )
+
+
+def _with_exception(diagnosis: Diagnosis, error: Exception) -> Diagnosis:
+    return dataclasses.replace(diagnosis, exception=exception_name(error), exception_message=str(error))
+
+
+def after_tracing(error: Exception, call: Call) -> Diagnosis:
+    """Why the plain function fails although it traced."""
+    if isinstance(error, jax.errors.UnexpectedTracerError):
+        evidence = Evidence(error=error, stage="eager", call=call)
+        rule = rule_for(evidence)
+        diagnosis = Diagnosis(
+            kind=rule.kind,
+            rule=rule.id,
+            message=rule.message(evidence, Blame()),
+            location=location_of(error, call),
+            fix=Fix(text=rule.rewrite(evidence, Blame())),
+        )
+        return _with_exception(diagnosis, error)
+    return eager_only(error, call)
+
+
+def bad_statics(error: SpecError, fn: Callable[..., Any]) -> Diagnosis:
+    """A static or donated argument that the function does not have."""
+    signature = signature_of(fn)
+    names = [] if signature is None else list(signature.parameters)
+    example = f'static_argnames=("{names[-1]}",)' if names else "static_argnames=(...)"
+    return Diagnosis(
+        kind="static_argument",
+        rule="static-not-there",
+        message=str(error),
+        exception=exception_name(error),
+        location=function_line(fn),
+        fix=Fix(
+            text=(
+                "Positions are counted from 0, without the self of a bound method. Names are safer: "
+                f"{example} declares the last one."
+            )
+        ),
+    )
+
+
+def ownership_of(call: Call) -> Ownership:
+    """Whose files are whose, for this call."""
+    return Ownership.of(call.fn)

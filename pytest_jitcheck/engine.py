@@ -1,0 +1,260 @@
+"""One check: trace, run eagerly, lower, compile, run, compare, and report."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from pytest_jitcheck import compat, diagnose
+from pytest_jitcheck.arguments import Call, function_name
+from pytest_jitcheck.compare import Tolerance, compare, lowest_precision
+from pytest_jitcheck.report import CheckReport, Device, Diagnosis, Mismatch, Note, Outcome, Stage, Timings
+from pytest_jitcheck.spec import CheckSpec, SpecError, Timing
+from pytest_jitcheck.stages import Clock, StageError, Staging, steady, warm_up
+
+__all__ = ["CheckResult", "Seams", "check", "run_check"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckResult:
+    """What a check leaves in the process: the report, the eager output and the exception, if there was one."""
+
+    report: CheckReport
+    output: Any = None
+    """What the plain Python function returned."""
+    error: Exception | None = None
+    """What the user's function or JAX raised, as it was raised."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seams:
+    """What a caller may replace: the clock, and the two judges that plugins can add to."""
+
+    clock: Clock = time.perf_counter
+    compare: Callable[[Any, Any, CheckSpec], tuple[Mismatch, ...] | None] = lambda eager, compiled, spec: None
+    """Mismatches of a whole result, or ``None`` to leave the comparison to us."""
+    diagnose: Callable[[Exception, Diagnosis], Diagnosis | None] = lambda error, diagnosis: None
+    """A better explanation of an exception than ours, or ``None``."""
+
+
+def check(fn: Callable[..., Any], **options: Any) -> Callable[..., CheckReport]:
+    """A function that checks one call of `fn` and returns the report; a failed check is reported, never raised.
+
+    Args:
+        fn: the function to check, plain or already jitted.
+        options: the keywords of `CheckSpec`, named as `jax.jit` and `numpy.testing.assert_allclose` name them.
+
+    Raises:
+        SpecError: for an unknown keyword, a wrong type or a value out of range.
+    """
+    spec = CheckSpec.from_keywords(options)
+    return lambda *args, **kwargs: run_check(fn, spec, args, kwargs).report
+
+
+def run_check(
+    fn: Callable[..., Any],
+    spec: CheckSpec,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    seams: Seams | None = None,
+) -> CheckResult:
+    """Check one call. What the function raises is reported; what ends a test or the run, such as a skip, goes through."""
+    try:
+        call, spec = Call.bind(fn, spec, args, kwargs)
+    except SpecError as error:
+        report = CheckReport(
+            name=function_name(fn), outcome="failed", stage="trace", failure=diagnose.bad_statics(error, fn)
+        )
+        return CheckResult(report=report, error=error)
+    return _Check(call=call, spec=spec, seams=seams or Seams()).run()
+
+
+@dataclass(kw_only=True, slots=True)
+class _Check:
+    """One check under way: what each step found, until `_result` sums it up."""
+
+    call: Call
+    spec: CheckSpec
+    seams: Seams
+    staging: Staging = field(init=False)
+    notes: list[Note] = field(default_factory=list)
+    eager_output: Any = None
+    eager_error: Exception | None = None
+    eager_first_s: float | None = None
+
+    def __post_init__(self) -> None:
+        self.staging = Staging(call=self.call.copied(), spec=self.spec, clock=self.seams.clock)
+
+    @property
+    def timing(self) -> Timing:
+        return self.spec.timing or "quick"
+
+    def run(self) -> CheckResult:
+        if self.timing != "off":
+            warm_up()
+        try:
+            self.staging.trace()
+        except StageError as failed:
+            self._run_eagerly()
+            return self._stopped(failed)
+        # Traced first: a function that keeps a tracer for later, in a cache or in a global, shows it here.
+        written = self._run_eagerly()
+        if self.eager_error is not None and self.staging.traced is not None:
+            return self._failed(diagnose.after_tracing(self.eager_error, self.call), "eager", error=self.eager_error)
+        try:
+            self.staging.lower()
+            self.staging.compile()
+            compiled_output = self.staging.first_run()
+        except StageError as failed:
+            return self._stopped(failed)
+        if self.eager_error is not None:
+            return self._failed(diagnose.after_tracing(self.eager_error, self.call), "eager", error=self.eager_error)
+        return self._judged(compiled_output, written)
+
+    def _judged(self, compiled_output: Any, written: list[str]) -> CheckResult:
+        if self.spec.raises is not None:
+            return self._failed(diagnose.did_not_raise(_names(self.spec.raises), self.call), "run")
+        mismatches = self._compare(compiled_output)
+        if mismatches:
+            return self._failed(diagnose.mismatch(mismatches, self.call), "compare", mismatches=mismatches)
+        if written:
+            return self._failed(diagnose.writes(written, self.call), "eager")
+        if (vacuous := self._vacuous()) is not None:
+            return self._failed(vacuous, "compare")
+        return self._result("passed")
+
+    def _run_eagerly(self) -> list[str]:
+        """Run the plain function on its own copies, and give the names of the arguments that it wrote into."""
+        call = self.call.copied()
+        started = self.seams.clock()
+        try:
+            self.eager_output = jax.block_until_ready(call.run())
+        except Exception as error:  # noqa: BLE001  # whatever the user's function raises is part of the verdict
+            self.eager_error = error
+        self.eager_first_s = self.seams.clock() - started
+        pairs = zip(call.bound(), self.call.bound(), strict=True)
+        return [ours.name for ours, theirs in pairs if _was_written(ours.value, theirs.value)]
+
+    def _stopped(self, failed: StageError) -> CheckResult:
+        """The result of a check whose compiled side raised."""
+        if self.eager_error is not None:
+            return self._failed(diagnose.eager_error(self.eager_error, self.call), "eager", error=self.eager_error)
+        if self.spec.raises is not None and isinstance(failed.error, self.spec.raises):
+            text = f"jit fails with {type(failed.error).__name__}, as raises= declares."
+            self.notes.append(Note(rule="declared-failure", text=text))
+            return self._result("passed")
+        evidence = diagnose.Evidence(error=failed.error, stage=failed.stage, call=self.call, spec=self.spec)
+        diagnosis = diagnose.explain(evidence)
+        diagnosis = self.seams.diagnose(failed.error, diagnosis) or diagnosis
+        return self._failed(diagnosis, failed.stage, error=failed.error)
+
+    def _compare(self, compiled_output: Any) -> tuple[Mismatch, ...]:
+        found = self.seams.compare(self.eager_output, compiled_output, self.spec)
+        if found is not None:
+            return found
+        inputs = [leaf.dtype for leaf in jax.tree_util.tree_leaves(self.call.dynamic()) if hasattr(leaf, "dtype")]
+        traced = self.staging.traced
+        captured = () if traced is None else compat.constant_dtypes(traced)
+        tolerance = Tolerance(
+            rtol=self.spec.rtol,
+            atol=self.spec.atol,
+            equal_nan=self.spec.equal_nan is not False,
+            precision=lowest_precision([*inputs, *captured]),
+        )
+        return compare(
+            self.eager_output,
+            compiled_output,
+            tolerance,
+            check_dtype=self.spec.check_dtype is not False,
+            check_weak_type=self.spec.check_weak_type is True,
+            depends=None if traced is None else compat.dependent_outputs(traced),
+        )
+
+    def _vacuous(self) -> Diagnosis | None:
+        if self.spec.constant:
+            return None
+        if not jax.tree_util.tree_leaves(self.eager_output):
+            return diagnose.nothing_returned(self.call)
+        traced = self.staging.traced
+        if traced is None or any(compat.dependent_outputs(traced)):
+            return None
+        if not jax.tree_util.tree_leaves(self.call.dynamic()):
+            self.notes.append(Note(rule="no-traced-argument", text="The call has no traced argument: one input was compared."))
+            return None
+        return diagnose.unused_arguments(self.call)
+
+    def _failed(
+        self,
+        failure: Diagnosis,
+        stage: Stage,
+        *,
+        mismatches: tuple[Mismatch, ...] = (),
+        error: Exception | None = None,
+    ) -> CheckResult:
+        return self._result("failed", failure=failure, stage=stage, mismatches=mismatches, error=error)
+
+    def _result(
+        self,
+        outcome: Outcome,
+        *,
+        failure: Diagnosis | None = None,
+        stage: Stage | None = None,
+        mismatches: tuple[Mismatch, ...] = (),
+        error: Exception | None = None,
+    ) -> CheckResult:
+        report = CheckReport(
+            name=self.call.name,
+            outcome=outcome,
+            stage=stage,
+            device=current_device(),
+            x64=compat.x64_is_on(),
+            arguments=self.call.describe(),
+            failure=failure,
+            mismatches=mismatches,
+            notes=tuple(self.notes),
+            timings=self._timings(),
+            counts=self.staging.counts(),
+            cost=self.staging.cost(),
+        )
+        return CheckResult(report=report, output=self.eager_output, error=error)
+
+    def _timings(self) -> Timings:
+        timings = dataclasses.replace(self.staging.timings(), eager_first_s=self.eager_first_s)
+        if self.timing == "off" or self.eager_error is not None or timings.first_run_s is None:
+            return timings
+        eager_call = self.call.copied()
+        compiled_call = self.staging.runner()
+        make_compiled = self.staging.runner if self.staging.donates else lambda: compiled_call
+        eager = steady(lambda: eager_call.run, self.timing, self.spec.rounds, self.seams.clock)
+        compiled = steady(make_compiled, self.timing, self.spec.rounds, self.seams.clock)
+        return dataclasses.replace(
+            timings,
+            eager_s=eager.median_s,
+            run_s=compiled.median_s,
+            run_iqr_s=compiled.iqr_s,
+            rounds=len(compiled.seconds),
+        )
+
+
+def current_device() -> Device:
+    """The device on which arrays without a place of their own are made."""
+    chosen = jax.config.jax_default_device
+    device = chosen if isinstance(chosen, jax.Device) else jax.local_devices(backend=chosen)[0]
+    return Device(platform=device.platform, id=device.id, kind=device.device_kind)
+
+
+def _was_written(after: Any, before: Any) -> bool:
+    pairs = zip(jax.tree_util.tree_leaves(after), jax.tree_util.tree_leaves(before), strict=False)
+    arrays = ((one, other) for one, other in pairs if isinstance(one, np.ndarray) and isinstance(other, np.ndarray))
+    return any(one.tobytes() != other.tobytes() for one, other in arrays)
+
+
+def _names(exceptions: type[BaseException] | tuple[type[BaseException], ...]) -> str:
+    classes = exceptions if isinstance(exceptions, tuple) else (exceptions,)
+    return " or ".join(cls.__name__ for cls in classes)
