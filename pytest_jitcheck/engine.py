@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
+import importlib.metadata
+import os
+import platform
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,7 +25,7 @@ from pytest_jitcheck.report import CheckReport, Device, Diagnosis, Mismatch, Not
 from pytest_jitcheck.spec import CheckSpec, SpecError, Timing
 from pytest_jitcheck.stages import Clock, StageError, Staging, steady, warm_up
 
-__all__ = ["CheckResult", "Seams", "check", "run_check"]
+__all__ = ["CheckResult", "Seams", "check", "environment", "run_check"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,24 +105,17 @@ class _Check:
     def run(self) -> CheckResult:
         if self.timing != "off":
             warm_up()
-        try:
-            self.staging.trace()
-        except StageError as failed:
-            self._run_eagerly()
-            return self._stopped(failed)
+        stopped = _stop_of(self.staging.trace)
         # Traced first: a function that keeps a tracer for later, in a cache or in a global, shows it here.
         written = self._run_eagerly()
-        if self.eager_error is not None and self.staging.traced is not None:
-            return self._failed(diagnose.after_tracing(self.eager_error, self.call), "eager", error=self.eager_error)
-        try:
-            self.staging.lower()
-            self.staging.compile()
-            compiled_output = self.staging.first_run()
-        except StageError as failed:
-            return self._stopped(failed)
+        if stopped is None and (self.eager_error is None or self.staging.traced is None):
+            stopped = _stop_of(self.staging.lower, self.staging.compile, self.staging.first_run)
+        self.notes.extend(self.staging.notes)
+        if stopped is not None:
+            return self._stopped(stopped)
         if self.eager_error is not None:
             return self._failed(diagnose.after_tracing(self.eager_error, self.call), "eager", error=self.eager_error)
-        return self._judged(compiled_output, written)
+        return self._judged(self.staging.output, written)
 
     def _judged(self, compiled_output: Any, written: list[str]) -> CheckResult:
         if self.spec.raises is not None:
@@ -217,8 +217,9 @@ class _Check:
             arguments=self.call.describe(),
             failure=failure,
             mismatches=mismatches,
-            notes=tuple(self.notes),
+            # Timings first: they may add a note.
             timings=self._timings(),
+            notes=tuple(self.notes),
             counts=self.staging.counts(),
             cost=self.staging.cost(),
         )
@@ -228,11 +229,15 @@ class _Check:
         timings = dataclasses.replace(self.staging.timings(), eager_first_s=self.eager_first_s)
         if self.timing == "off" or self.eager_error is not None or timings.first_run_s is None:
             return timings
-        eager_call = self.call.copied()
-        compiled_call = self.staging.runner()
-        make_compiled = self.staging.runner if self.staging.donates else lambda: compiled_call
-        eager = steady(lambda: eager_call.run, self.timing, self.spec.rounds, self.seams.clock)
-        compiled = steady(make_compiled, self.timing, self.spec.rounds, self.seams.clock)
+        run_eagerly, run_compiled = self.call.copied().run, self.staging.runner()
+        make_compiled = self.staging.runner if self.staging.donates else lambda: run_compiled
+        try:
+            eager = steady(lambda: run_eagerly, self.timing, self.spec.rounds, self.seams.clock)
+            compiled = steady(make_compiled, self.timing, self.spec.rounds, self.seams.clock)
+        except Exception as error:  # noqa: BLE001  # the verdict stands; that a later call raises is worth a note
+            text = f"Not timed: called again with the same arguments, it raised {type(error).__name__}: {error}"
+            self.notes.append(Note(rule="not-timed", text=text))
+            return timings
         return dataclasses.replace(
             timings,
             eager_s=eager.median_s,
@@ -240,6 +245,16 @@ class _Check:
             run_iqr_s=compiled.iqr_s,
             rounds=len(compiled.seconds),
         )
+
+
+def _stop_of(*stages: Callable[[], None]) -> StageError | None:
+    """Where the stages stopped, or ``None`` when all of them went through."""
+    try:
+        for stage in stages:
+            stage()
+    except StageError as failed:
+        return failed
+    return None
 
 
 def current_device() -> Device:
@@ -258,3 +273,48 @@ def _was_written(after: Any, before: Any) -> bool:
 def _names(exceptions: type[BaseException] | tuple[type[BaseException], ...]) -> str:
     classes = exceptions if isinstance(exceptions, tuple) else (exceptions,)
     return " or ".join(cls.__name__ for cls in classes)
+
+
+@functools.cache
+def _fixed_environment() -> dict[str, Any]:
+    return {
+        "pytest_jitcheck": _version_of("pytest-jitcheck"),
+        "jax": jax.__version__,
+        "jaxlib": _version_of("jaxlib"),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu_name(),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "commit": _commit(),
+    }
+
+
+def environment() -> dict[str, Any]:
+    """Versions, machine and devices of this process, as the document records them."""
+    devices = [{"platform": one.platform, "id": one.id, "kind": one.device_kind} for one in jax.local_devices()]
+    return {**_fixed_environment(), "devices": devices, "x64": compat.x64_is_on()}
+
+
+def _version_of(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # run from a source tree that is not installed
+        return None
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+    """The commit that is checked out here, if git knows one."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True)  # noqa: S607  # whichever git the user has
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

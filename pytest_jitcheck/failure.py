@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pytest_jitcheck.display import columns, cut, plural, significant_above
@@ -39,7 +41,7 @@ def failure_text(report: CheckReport) -> str:
 
 def one_line(report: CheckReport) -> str:
     """The short reason, for pytest's short summary: the explanation's first line and where it happened."""
-    reason = next(_explanation(report)).splitlines()[0]
+    reason = " ".join(_explanation(report))
     location = report.failure.location if report.failure is not None else None
     place = "" if location is None else f" ({_file_name(location.path)}:{location.line})"
     return " ".join(f"{reason}{place}".split())
@@ -52,7 +54,12 @@ def _file_name(path: str) -> str:
 def _explanation(report: CheckReport) -> Iterator[str]:
     message = report.failure.message.strip() if report.failure is not None else ""
     where = "" if report.stage is None else f" {_STAGES[report.stage]}"
-    yield message or f"{report.name} failed{where}."
+    yield from _wrapped(message or f"{report.name} failed{where}.")
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _where(report: CheckReport) -> Iterator[str]:
@@ -68,11 +75,17 @@ def _origin(report: CheckReport) -> Iterator[str]:
 
 def _excerpt(location: Location) -> Iterator[str]:
     function = "" if location.function is None else f" in {location.function}"
-    yield f"{location.path}:{location.line}{function}"
+    yield f"{_shown_path(location.path)}:{location.line}{function}"
     if source := location.source.strip():
         yield _INDENT + _printable(source)
         if location.column is not None:
             yield _INDENT + _carets(location, location.column)
+
+
+def _shown_path(path: str) -> str:
+    """The path as the terminal's reader would type it: relative, where it is below the working directory."""
+    below = os.getcwd() + os.sep
+    return path.removeprefix(below)
 
 
 def _carets(location: Location, column: int) -> str:
@@ -190,7 +203,7 @@ _MEASURES: Sequence[Callable[[Mismatch], Iterator[str]]] = (_spread, _errors, _t
 def _fix(report: CheckReport) -> Iterator[str]:
     fix = report.failure.fix if report.failure is not None else None
     if fix is not None:
-        yield f"Fix: {_closed(fix.text.strip())}"
+        yield from _wrapped(f"Fix: {_closed(fix.text.strip())}")
         yield _VERDICTS[fix.verified]
 
 

@@ -315,17 +315,23 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple and isinstance(value, (list, tuple)):
         item = typing.get_args(hint)[0]
         return tuple(_decode(item, one, f"{where}[{number}]") for number, one in enumerate(value))
-    if origin is Literal and value in typing.get_args(hint):
-        return value
+    if origin is Literal:
+        words = typing.get_args(hint)
+        if value in words:
+            return value
+        raise ValueError(f"{where} is {value!r}, which is none of {', '.join(words)}")
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        hints = _type_hints(hint)
+        hints = _type_hints(typing.cast("type", hint))
         known = [f for f in dataclasses.fields(hint) if f.name in value]
         missing = [f.name for f in dataclasses.fields(hint) if f.name not in value and _is_required(f)]
         if missing:
             raise ValueError(f"{where} lacks {', '.join(missing)}")
         return hint(**{f.name: _decode(hints[f.name], value[f.name], f"{where}.{f.name}") for f in known})  # type: ignore[operator]
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{where} is too large") from None
     if hint in (str, int, bool) and type(value) is hint:
         return value
     raise ValueError(f"{where} is {value!r}, which is no {getattr(hint, '__name__', hint)}")

@@ -5,17 +5,36 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
-__all__ = ["CheckSpec", "SpecError", "Statics", "Timing", "nearest"]
+__all__ = ["CheckSpec", "Options", "SpecError", "Statics", "Timing", "nearest"]
 
 Timing = Literal["off", "quick", "full"]
 
 
 class SpecError(ValueError):
     """A keyword of a check that is unknown, has the wrong type or is out of range."""
+
+
+class Options(TypedDict, total=False):
+    """The keywords of a check, as a caller writes them; `CheckSpec` says what each means."""
+
+    static_argnums: int | Sequence[int]
+    static_argnames: str | Sequence[str]
+    donate_argnums: int | Sequence[int]
+    donate_argnames: str | Sequence[str]
+    rtol: float
+    atol: float
+    equal_nan: bool
+    check_dtype: bool
+    check_weak_type: bool
+    raises: type[BaseException] | tuple[type[BaseException], ...]
+    jit: Callable[..., Any]
+    constant: bool
+    timing: Timing
+    rounds: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,7 +203,10 @@ def _tolerance(name: str, value: Any) -> float:
     # NumPy's scalars are welcome too: they have __float__, and so has nothing else that is a plausible tolerance.
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
         raise SpecError(f"{name}={value!r} must be a number such as 1e-5, not {_kind(value)}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise SpecError(f"{name}={value!r} must be a number such as 1e-5, not {_kind(value)}.") from None
     if not number >= 0 or number == float("inf"):
         raise SpecError(f"{name}={value!r} must be zero or a positive finite number.")
     return number
@@ -202,7 +224,7 @@ def _argnums(name: str, value: Any) -> tuple[int, ...]:
     numbers = tuple(value) if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
-            raise SpecError(f"{name}={value!r} must be a number or a tuple of numbers, not {_kind(value, number)}.")
+            raise SpecError(f"{name}={value!r} must be a number or a tuple of numbers, not {_kind_within(value, number)}.")
     return tuple(number.__index__() for number in numbers)
 
 
@@ -213,15 +235,17 @@ def _argnames(name: str, value: Any) -> tuple[str, ...]:
     names = tuple(value) if isinstance(value, (tuple, list, set, frozenset)) else (value,)
     for item in names:
         if not isinstance(item, str):
-            raise SpecError(f"{name}={value!r} must be a name or a tuple of names, not {_kind(value, item)}.")
+            raise SpecError(f"{name}={value!r} must be a name or a tuple of names, not {_kind_within(value, item)}.")
     return names
 
 
 def _exceptions(name: str, value: Any) -> type[BaseException] | tuple[type[BaseException], ...]:
     classes = value if isinstance(value, tuple) else (value,)
+    if not classes:
+        raise SpecError(f"{name}={value!r} names no exception class: such a check could never pass.")
     for item in classes:
         if not (isinstance(item, type) and issubclass(item, BaseException)):
-            raise SpecError(f"{name}={value!r} must be an exception class or a tuple of them, not {_kind(value, item)}.")
+            raise SpecError(f"{name}={value!r} must be an exception class or a tuple of them, not {_kind_within(value, item)}.")
     return value  # type: ignore[no-any-return]  # narrowed by the loop, which mypy can't follow through the tuple
 
 
@@ -239,9 +263,15 @@ def _timing(name: str, value: Any) -> Timing:
     return value  # type: ignore[no-any-return]
 
 
-def _kind(value: Any, item: Any = None) -> str:
-    shown = value if item is None or item is value else item
-    return f"{type(shown).__name__}" if shown is value else f"something with a {type(shown).__name__} in it"
+def _kind(value: Any) -> str:
+    return type(value).__name__
+
+
+def _kind_within(value: Any, item: Any) -> str:
+    if item is value:
+        return _kind(value)
+    article = "an" if _kind(item)[0].lower() in "aeiou" else "a"
+    return f"something with {article} {_kind(item)} in it"
 
 
 _PARSERS: dict[str, Callable[[str, Any], Any]] = {

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import statistics
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ import jax
 
 from pytest_jitcheck import compat
 from pytest_jitcheck.arguments import Call
-from pytest_jitcheck.report import Cost, Counts, Stage, Timings
+from pytest_jitcheck.report import Cost, Counts, Note, Stage, Timings
 from pytest_jitcheck.spec import CheckSpec, Timing
 
 __all__ = ["Clock", "Samples", "StageError", "Staging", "fresh", "steady", "warm_up"]
@@ -107,6 +108,9 @@ class Staging:
     """JAX's `Traced`; ``None`` for a transform that doesn't give one, such as `equinox.filter_jit`."""
     lowered: Any = None
     compiled: Any = None
+    output: Any = None
+    """What the first run of the executable returned."""
+    notes: list[Note] = field(default_factory=list)
 
     def trace(self) -> None:
         """Python to jaxpr; with a transform that can't trace alone, as far as it goes in one step.
@@ -132,8 +136,10 @@ class Staging:
             StageError: what JAX raised.
         """
         if self.traced is not None:
-            with self._stage("lower"):
+            with warnings.catch_warnings(record=True) as caught, self._stage("lower"):
+                warnings.simplefilter("always")
                 self.lowered = self.traced.lower()
+            self._take_note(caught)
 
     def compile(self) -> None:
         """StableHLO to executable.
@@ -145,8 +151,8 @@ class Staging:
             with self._stage("compile"), compat.recorded_events() as self.events:
                 self.compiled = self.lowered.compile()
 
-    def first_run(self) -> Any:
-        """What the executable returns, once it is ready.
+    def first_run(self) -> None:
+        """The executable's output, once it is ready.
 
         Raises:
             StageError: what the executable raised; for a transform that neither traces nor lowers, what anything did.
@@ -154,12 +160,12 @@ class Staging:
         call = self.runner()
         if self.lowered is not None:
             with self._stage("run", "first_run"):
-                return jax.block_until_ready(call())
+                self.output = jax.block_until_ready(call())
+            return
         with self._stage("run", "first_run"), compat.recorded_events() as self.events, compat.unfiltered_tracebacks():
-            output = jax.block_until_ready(call())
+            self.output = jax.block_until_ready(call())
         for stage, event in (("trace", compat.TRACE_EVENT), ("lower", compat.LOWER_EVENT), ("compile", compat.COMPILE_EVENT)):
             self._split_by_events("first_run", stage, event)
-        return output
 
     def runner(self) -> Callable[[], Any]:
         """A function that runs the executable once, on buffers of its own where some are donated."""
@@ -202,6 +208,15 @@ class Staging:
 
     def _count_trace(self) -> None:
         self.traces += 1
+
+    def _take_note(self, caught: list[warnings.WarningMessage]) -> None:
+        """Turn JAX's word on unused donations into a note; other warnings go their way, and may be errors there."""
+        for warning in caught:
+            text = str(warning.message)
+            if "donated buffers were not usable" in text:
+                self.notes.append(Note(rule="unused-donation", text=text.splitlines()[0]))
+            else:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
     def _split_by_events(self, whole: str, part: str, event: str) -> None:
         # A transform that does two stages in one step: JAX's own event says how long the second one took.

@@ -21,8 +21,15 @@ def names_tuple(names: Sequence[str]) -> str:
     return "(" + ", ".join(f'"{name}"' for name in names) + ("," if len(names) == 1 else "") + ")"
 
 
-def because(blame: Blame) -> str:
-    """Why a value was not there: the inputs that it depends on, or the line that staged it."""
+def because(blame: Blame, text: str = "") -> str:
+    """Why a value was not there: the inputs that it depends on, or the line that staged it.
+
+    Args:
+        blame: what it depends on.
+        text: the expression that gave it, so that an argument is not said to depend on itself.
+    """
+    if [item.text for item in blame.inputs] == [text]:
+        return "It is an argument, and under jit an argument has a shape and a dtype, but no value yet"
     if blame.inputs:
         return (
             f"It depends on {listed([item.text for item in _few(blame.inputs)])}{_rest(blame.inputs)}, and under jit an "
@@ -47,7 +54,7 @@ def subject(text: str, fallback: str = "a traced value") -> str:
 def static_advice(fix: StaticFix, function: str) -> str:
     """How to declare these arguments static."""
     names = names_tuple(fix.names)
-    said = f"Declare {listed(fix.names)} static: static_argnames={names} in the check, and in jax.jit({function}, ...)."
+    said = f"Declare {listed(fix.names)} static: static_argnames={names}, in the check and where {function} is jitted."
     if fix.converted:
         said += f" Pass {listed(fix.converted)} as a tuple, which can be hashed."
     if fix.needs_numpy:

@@ -77,7 +77,7 @@ def _fixed(text: str) -> Callable[[Evidence, Blame], str]:
 
 def _blamed(sentence: str) -> Callable[[Evidence, Blame], str]:
     """A message from a sentence with ``{it}`` for the expression, and why there is no value."""
-    return lambda evidence, blame: f"{sentence.format(it=subject(_expression(evidence)))} {because(blame)}."
+    return lambda evidence, blame: f"{sentence.format(it=subject(_expression(evidence)))} {because(blame, _expression(evidence))}."
 
 
 # --- what each family looks at ---------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _static_parameters(evidence: Evidence) -> list[Any]:
 
 def _condition_message(what: str) -> Callable[[Evidence, Blame], str]:
     def message(evidence: Evidence, blame: Blame) -> str:
-        return f"{what} needs {subject(_condition(evidence), 'its condition')} to be true or false. {because(blame)}."
+        return f"{what} needs {subject(_condition(evidence), 'its condition')} to be true or false. {because(blame, _condition(evidence))}."
 
     return message
 
@@ -242,7 +242,7 @@ def _size_rewrite(evidence: Evidence, blame: Blame) -> str:
 def _scalar_message(evidence: Evidence, blame: Blame) -> str:
     name = syntax.callee(evidence.site)
     what = f"{name}()" if name else subject(_expression(evidence))
-    return f"{what} asks for a Python number from {_operand(evidence)}. {because(blame)}."
+    return f"{what} asks for a Python number from {_operand(evidence)}. {because(blame, syntax.operand_text(evidence.site))}."
 
 
 def _operand(evidence: Evidence) -> str:
@@ -255,7 +255,7 @@ def _scalar_rewrite(evidence: Evidence, blame: Blame) -> str:
 
 def _numpy_message(evidence: Evidence, blame: Blame) -> str:
     name = syntax.callee(evidence.site) or "NumPy"
-    return f"{name} converts {_operand(evidence)} to a NumPy array, which needs its values. {because(blame)}."
+    return f"{name} converts {_operand(evidence)} to a NumPy array, which needs its values. {because(blame, syntax.operand_text(evidence.site))}."
 
 
 def _numpy_rewrite(evidence: Evidence, blame: Blame) -> str:

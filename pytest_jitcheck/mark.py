@@ -1,0 +1,112 @@
+"""The marker from both sides: the typed decorator, and what the marks of a test add up to."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, Unpack, overload
+
+import pytest
+
+from pytest_jitcheck.spec import CheckSpec, Options, SpecError, Statics
+
+__all__ = ["MARKER", "jitcheck", "problem_with", "spec_of", "uncollected"]
+
+MARKER = "jitcheck"
+
+_T = TypeVar("_T", bound="Callable[..., Any] | type")
+
+
+@overload
+def jitcheck(test: _T, /) -> _T: ...
+
+
+@overload
+def jitcheck(**options: Unpack[Options]) -> Callable[[_T], _T]: ...
+
+
+def jitcheck(test: Any = None, /, **options: Any) -> Any:
+    """Mark a test or a class of tests, as ``pytest.mark.jitcheck`` does, with types and with an early look at the keywords.
+
+    Raises:
+        SpecError: for an unknown keyword, a wrong type or a value out of range.
+        TypeError: for what can't be marked, such as a fixture.
+    """
+    CheckSpec.from_keywords(options)
+    if test is None:
+        return lambda marked: _marked(marked, options)
+    return _marked(test, options)
+
+
+def _marked(test: Any, options: dict[str, Any]) -> Any:
+    if not inspect.isroutine(test) and not inspect.isclass(test):
+        name = getattr(test, "__name__", type(test).__name__)
+        raise TypeError(
+            f"jitcheck marks tests and classes of tests; {name} is a {type(test).__name__}. "
+            "A fixture is not checked: mark the tests that use it."
+        )
+    return pytest.mark.jitcheck(**options)(test)
+
+
+def spec_of(marks: Iterable[pytest.Mark], defaults: CheckSpec) -> CheckSpec:
+    """What the marks of a test ask for, keyword by keyword: the closest one decides, then the run's defaults.
+
+    Args:
+        marks: the test's jitcheck marks, the closest first, as `iter_markers` gives them.
+        defaults: what the command line and the ini file say.
+
+    Raises:
+        SpecError: for a keyword that is unknown or has a wrong value.
+    """
+    spec = CheckSpec()
+    for mark in marks:
+        if mark.args:
+            raise SpecError(
+                f"the jitcheck marker takes keywords only, such as rtol=1e-5, and was given {', '.join(map(repr, mark.args))}."
+            )
+        spec = spec.over(CheckSpec.from_keywords(mark.kwargs))
+    return spec.over(defaults)
+
+
+def problem_with(function: Callable[..., Any], marks: Iterable[pytest.Mark], *, uses_fixture: bool) -> str | None:
+    """What is wrong with the marks of a test, or ``None``: seen at collection, before anything runs.
+
+    Args:
+        function: the test function, without ``self``.
+        marks: its jitcheck marks, the closest first.
+        uses_fixture: whether it checks other functions through the fixture, so that statics are not its own.
+    """
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return "jitcheck can't check an `async def` test: jax.jit compiles plain functions. Call jitcheck inside a plain test."
+    try:
+        spec = spec_of(marks, CheckSpec())
+        if not uses_fixture:
+            signature = inspect.signature(function)
+            Statics.of(signature, spec.static_argnums, spec.static_argnames)
+            Statics.of(signature, spec.donate_argnums, spec.donate_argnames, keyword="donate")
+    except SpecError as error:
+        return f"jitcheck: {error}"
+    return None
+
+
+def uncollected(name: str, obj: object, module: str | None) -> str | None:
+    """What is wrong with a marked object that pytest does not collect, or ``None`` where nothing is.
+
+    Args:
+        name: its name.
+        obj: the object.
+        module: name of the module that is being collected: what was imported from elsewhere is judged there.
+    """
+    marks = vars(obj).get("pytestmark", ()) if hasattr(obj, "__dict__") else ()
+    if not any(getattr(one, "name", None) == MARKER for one in marks if not isinstance(one, str)):
+        return None
+    if inspect.isclass(obj):
+        # A base class that real test classes inherit from hands its marks down to them.
+        is_base = bool(obj.__subclasses__()) or obj.__dict__.get("__test__") is False or obj.__module__ != module
+        return None if is_base else f"jitcheck marks a class that is no test. {_COLLECTED} classes named `Test...`."
+    if inspect.isroutine(obj):
+        return f"jitcheck marks a function that is no test. {_COLLECTED} functions named `test...`."
+    return "jitcheck marks a fixture, which is not checked: mark the tests that use it."
+
+
+_COLLECTED = "pytest collects (see python_functions and python_classes)"
