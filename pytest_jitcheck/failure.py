@@ -41,7 +41,7 @@ def failure_text(report: CheckReport) -> str:
 
 def one_line(report: CheckReport) -> str:
     """The short reason, for pytest's short summary: the explanation's first line and where it happened."""
-    reason = " ".join(_explanation(report))
+    reason = _message(report).splitlines()[0]
     location = report.failure.location if report.failure is not None else None
     place = "" if location is None else f" ({_file_name(location.path)}:{location.line})"
     return " ".join(f"{reason}{place}".split())
@@ -51,10 +51,14 @@ def _file_name(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def _explanation(report: CheckReport) -> Iterator[str]:
+def _message(report: CheckReport) -> str:
     message = report.failure.message.strip() if report.failure is not None else ""
     where = "" if report.stage is None else f" {_STAGES[report.stage]}"
-    yield from _wrapped(message or f"{report.name} failed{where}.")
+    return message or f"{report.name} failed{where}."
+
+
+def _explanation(report: CheckReport) -> Iterator[str]:
+    yield from _wrapped(_message(report))
 
 
 def _wrapped(text: str) -> Iterator[str]:
