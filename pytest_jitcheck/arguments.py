@@ -15,7 +15,7 @@ from pytest_jitcheck.compat import jitted_parts
 from pytest_jitcheck.report import Argument
 from pytest_jitcheck.spec import CheckSpec, Statics
 
-__all__ = ["Bound", "Call", "children", "describe", "function_name", "signature_of"]
+__all__ = ["Bound", "Call", "children", "describe", "function_name", "key_text", "signature_of"]
 
 _LONGEST_DESCRIPTION = 240
 
@@ -161,11 +161,12 @@ def describe(value: Any) -> str:
         opening, closing = "()" if isinstance(value, tuple) else "[]"
         comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
         return opening + ", ".join(describe(item) for item in value) + comma + closing
-    fields = (f"{_key_text(key)}={describe(item)}" for key, item in nodes)
+    fields = (f"{key_text(key)}={describe(item)}" for key, item in nodes)
     return f"{type(value).__name__}({', '.join(fields)})"
 
 
-def _key_text(key: Any) -> str:
+def key_text(key: Any) -> str:
+    """A part of a key path as a word: ``w`` for ``['w']``, ``0`` for ``[0]``, ``step`` for ``.step``."""
     for attribute in ("name", "key", "idx"):
         if hasattr(key, attribute):
             return str(getattr(key, attribute))

@@ -14,7 +14,7 @@ import numpy as np
 
 from pytest_jitcheck.arguments import Bound, Call
 from pytest_jitcheck.diagnose.evidence import Evidence
-from pytest_jitcheck.diagnose.phrases import listed, names_tuple, static_advice
+from pytest_jitcheck.diagnose.phrases import listed, static_advice
 from pytest_jitcheck.diagnose.source import function_line
 from pytest_jitcheck.diagnose.trial import Budget, as_static, error_when_traced, static_fix
 from pytest_jitcheck.report import Diagnosis, Fix, Location
@@ -331,4 +331,3 @@ RULES: tuple[BindingRule, ...] = (
         explain=_returned,
     ),
 )
-_ = names_tuple

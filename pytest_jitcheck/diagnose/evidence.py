@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from pytest_jitcheck import compat, stages
-from pytest_jitcheck.arguments import Bound, Call
+from pytest_jitcheck.arguments import Bound, Call, key_text
 from pytest_jitcheck.diagnose.source import Frame, Ownership, Site, frames_of, innermost_site, site_of
 from pytest_jitcheck.report import Location, Stage
 from pytest_jitcheck.spec import CheckSpec
@@ -27,6 +27,10 @@ class Input:
     argument: Bound
     path: str
     """Key path within the argument, such as ``['w']``; empty for an argument that is an array itself."""
+    number: int
+    """Number of the leaf in the argument, in JAX's order."""
+    key: str
+    """The last part of the path, as a name; empty for an argument that is an array itself."""
     tracer: Any
 
     @property
@@ -126,11 +130,16 @@ class Evidence:
         found: dict[int, Input] = {}
         for argument in self.call.bound():
             pairs = jax.tree_util.tree_flatten_with_path(passed.get(argument.key))[0]
-            for path, leaf in pairs:
+            for number, (path, leaf) in enumerate(pairs):
                 origin = compat.origin_of(leaf) if compat.is_tracer(leaf) else None
                 if origin is not None and len(origin.inputs) == 1:
-                    named = self._renamed(argument, leaf)
-                    found[origin.inputs[0]] = Input(argument=named, path=_attribute_style(path), tracer=leaf)
+                    found[origin.inputs[0]] = Input(
+                        argument=self._renamed(argument, leaf),
+                        path=jax.tree_util.keystr(path),
+                        number=number,
+                        key=key_text(path[-1]) if path else "",
+                        tracer=leaf,
+                    )
         return found
 
     def _renamed(self, argument: Bound, leaf: Any) -> Bound:
@@ -233,10 +242,6 @@ def _tracer_errors() -> tuple[type[BaseException], ...]:
         jax.errors.NonConcreteBooleanIndexError,
         jax.errors.UnexpectedTracerError,
     )
-
-
-def _attribute_style(path: tuple[Any, ...]) -> str:
-    return jax.tree_util.keystr(path)
 
 
 def _location(path: str, line: int) -> Location:

@@ -11,11 +11,11 @@ import jax
 
 from pytest_jitcheck.arguments import Bound, Call, signature_of
 from pytest_jitcheck.diagnose import binding
-from pytest_jitcheck.diagnose.evidence import Blame, Evidence
-from pytest_jitcheck.diagnose.phrases import static_advice
-from pytest_jitcheck.diagnose.rules import Rule, rule_for
-from pytest_jitcheck.diagnose.source import Ownership, function_line
-from pytest_jitcheck.diagnose.trial import Budget, StaticFix, error_when_traced, static_fix
+from pytest_jitcheck.diagnose.evidence import Blame, Evidence, Input
+from pytest_jitcheck.diagnose.phrases import listed, names_tuple, static_advice
+from pytest_jitcheck.diagnose.rules import Rule, rule_for, says_tracer
+from pytest_jitcheck.diagnose.source import function_line
+from pytest_jitcheck.diagnose.trial import Budget, StaticFix, as_static, error_when_traced, static_fix, works_split
 from pytest_jitcheck.diagnose.verdicts import eager_only, exception_name, location_of
 from pytest_jitcheck.report import Diagnosis, Fix, Location
 from pytest_jitcheck.spec import SpecError
@@ -46,21 +46,19 @@ def _explained(evidence: Evidence, budget: Budget) -> Diagnosis:
 def _traced(evidence: Evidence, rule: Rule, budget: Budget) -> Diagnosis:
     """The diagnosis of an exception that was raised while the user's function was traced."""
     blame = evidence.blame(rule.culprits(evidence))
-    statics = None
-    if rule.statics != "never" and blame.arguments:
-        allow_float = rule.statics == "structure"
-        statics = static_fix(evidence, _blamed, allow_float=allow_float, budget=budget)
-    if statics is not None and rule.is_ambiguous:
-        blame = _narrowed(blame, statics)
+    fix, statics = _fix(evidence, rule, blame, budget)
+    if rule.is_guess and not fix.static_argnames and not says_tracer(evidence):
+        blame = Blame()
     site = evidence.site
     return Diagnosis(
         kind=rule.kind,
         rule=rule.id,
-        message=rule.message(evidence, blame),
+        message=rule.message(evidence, _narrowed(blame, statics) if rule.is_ambiguous else blame),
         location=site.location if site is not None else location_of(evidence.root, evidence.call),
         origin=_origin(blame, site.location if site is not None else None),
-        arguments=blame.names,
-        fix=_fix(evidence, rule, blame, statics, budget),
+        # Where bystanders were among the culprits, the fix that works tells them apart.
+        arguments=statics.names if statics is not None and (rule.is_ambiguous or rule.is_guess) else blame.names,
+        fix=fix,
     )
 
 
@@ -69,10 +67,10 @@ def _blamed(evidence: Evidence) -> tuple[Bound, ...]:
     return evidence.blame(rule_for(evidence).culprits(evidence)).arguments
 
 
-def _narrowed(blame: Blame, statics: StaticFix) -> Blame:
-    keys = {argument.key for argument in statics.arguments}
+def _narrowed(blame: Blame, statics: StaticFix | None) -> Blame:
+    keys = () if statics is None else {argument.key for argument in statics.arguments}
     kept = tuple(item for item in blame.inputs if item.argument.key in keys)
-    return Blame(inputs=kept or blame.inputs)
+    return Blame(inputs=kept or blame.inputs, staged=blame.staged)
 
 
 def _origin(blame: Blame, location: Location | None) -> Location | None:
@@ -82,14 +80,45 @@ def _origin(blame: Blame, location: Location | None) -> Location | None:
     return first
 
 
-def _fix(evidence: Evidence, rule: Rule, blame: Blame, statics: StaticFix | None, budget: Budget) -> Fix:
+def _fix(evidence: Evidence, rule: Rule, blame: Blame, budget: Budget) -> tuple[Fix, StaticFix | None]:
+    """The best fix that is known, and the static arguments that it names, if those work."""
+    allow_float = rule.statics == "structure"
     rewrite = rule.rewrite(evidence, blame)
-    if statics is not None:
-        text = static_advice(statics, evidence.call.name)
-        # For a branch there is another way, which the author alone can choose.
-        text += "" if rule.statics == "structure" else f" If it changes from call to call, keep it traced instead: {_lower(rewrite)}"
-        return Fix(text=text, verified=True, static_argnames=statics.names)
-    return Fix(text=rewrite, verified=not blame.inputs and _works_with_numpy(evidence, budget))
+    if rule.statics != "never" and blame.inputs:
+        statics = static_fix(evidence, _blamed, allow_float=allow_float, budget=budget)
+        if statics is not None:
+            text = static_advice(statics, evidence.call.name)
+            # For a branch there is another way, which the author alone can choose.
+            text += "" if allow_float else f" If it changes from call to call, keep it traced instead: {_lower(rewrite)}"
+            return Fix(text=text, verified=True, static_argnames=statics.names), statics
+        split = _split_fix(evidence, blame, allow_float=allow_float, budget=budget)
+        if split is not None:
+            return split, None
+    return Fix(text=rewrite, verified=not blame.inputs and _works_with_numpy(evidence, budget)), None
+
+
+def _split_fix(evidence: Evidence, blame: Blame, *, allow_float: bool, budget: Budget) -> Fix | None:
+    """For plain numbers that sit in a container of arrays: make them arguments of their own, which can be static."""
+    inside = [item for item in blame.inputs if item.key]
+    values = [_leaf(item) for item in inside]
+    if len(inside) != len(blame.inputs) or not all(as_static(value, allow_float=allow_float)[0] for value in values):
+        return None
+    splits: dict[int | str, set[int]] = {}
+    for item in inside:
+        splits.setdefault(item.argument.key, set()).add(item.number)
+    with budget.trial():
+        works = works_split(evidence.call, splits)
+    names = tuple(dict.fromkeys(item.key if item.key.isidentifier() else item.argument.name for item in inside))
+    texts = listed([item.text for item in inside])
+    text = (
+        f"Pass {texts} as an argument of its own, and declare that static: static_argnames={names_tuple(names)}. The "
+        f"container {listed(blame.names)} holds arrays too, so that as a whole it can't be static."
+    )
+    return Fix(text=text, verified=True, static_argnames=names) if works else None
+
+
+def _leaf(item: Input) -> Any:
+    return jax.tree_util.tree_leaves(item.argument.value)[item.number]
 
 
 def _lower(text: str) -> str:
@@ -156,8 +185,3 @@ def bad_statics(error: SpecError, fn: Callable[..., Any]) -> Diagnosis:
             )
         ),
     )
-
-
-def ownership_of(call: Call) -> Ownership:
-    """Whose files are whose, for this call."""
-    return Ownership.of(call.fn)

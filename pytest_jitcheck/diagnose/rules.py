@@ -15,7 +15,7 @@ from pytest_jitcheck.diagnose import syntax
 from pytest_jitcheck.diagnose.evidence import Blame, Evidence
 from pytest_jitcheck.diagnose.phrases import because, listed, subject
 
-__all__ = ["RULES", "Rule", "rule_for"]
+__all__ = ["RULES", "Rule", "rule_for", "says_tracer"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +36,8 @@ class Rule:
     """The tracers to follow back to the arguments."""
     is_ambiguous: bool = False
     """Whether the culprits hold bystanders, so that the arguments of a fix that works say more."""
+    is_guess: bool = False
+    """Whether the exception says nothing of tracers, so that only a fix that works shows what it was about."""
     kind: str = "trace_error"
     """Kind of failure in the report."""
 
@@ -56,7 +58,8 @@ _BOOL = _is(jax.errors.TracerBoolConversionError)
 _INTEGER = _is(jax.errors.TracerIntegerConversionError)
 _ARRAY = _is(jax.errors.TracerArrayConversionError)
 _CONCRETE = _is(jax.errors.ConcretizationTypeError)
-_TRACER_WORDS = _says("Tracer", "Traced<", "traced array", "tracer")
+says_tracer = _says("Tracer", "Traced<", "traced array", "tracer")
+"""Whether the exception speaks of a traced value."""
 
 
 def _within(*kinds: type[ast.AST]) -> Callable[[Evidence], bool]:
@@ -211,16 +214,7 @@ def _mask_rewrite(evidence: Evidence, blame: Blame) -> str:
 
 
 def _slice_rewrite(evidence: Evidence, blame: Blame) -> str:
-    return syntax.dynamic_slice_for(evidence.site) + _split_advice(blame)
-
-
-def _split_advice(blame: Blame) -> str:
-    """Advice for a number that sits in a container which also holds arrays."""
-    inside = [item for item in blame.inputs if item.path and not isinstance(item.argument.value, (list, tuple))]
-    if not inside:
-        return ""
-    texts = [item.text for item in inside]
-    return f" Or pass {listed(texts)} as an argument of its own, and declare that static: a container of arrays can't be."
+    return syntax.dynamic_slice_for(evidence.site)
 
 
 def _shape_rewrite(evidence: Evidence, blame: Blame) -> str:
@@ -231,7 +225,7 @@ def _shape_rewrite(evidence: Evidence, blame: Blame) -> str:
         )
     return (
         "A shape has to be known while tracing. Make the array as large as it can get and mask the rest: "
-        "jnp.where(jnp.arange(size) < n, values, 0)." + _split_advice(blame)
+        "jnp.where(jnp.arange(size) < n, values, 0)."
     )
 
 
@@ -296,7 +290,7 @@ def _attribute_rewrite(evidence: Evidence, blame: Blame) -> str:
 def _iteration_rewrite(evidence: Evidence, blame: Blame) -> str:
     return (
         "Give the loop something with a length: an array of at least one dimension, range() over a static number, or "
-        "jax.lax.fori_loop." + _split_advice(blame)
+        "jax.lax.fori_loop."
     )
 
 
@@ -321,7 +315,7 @@ def _item_rewrite(evidence: Evidence, blame: Blame) -> str:
 
 
 def _generic_message(evidence: Evidence, blame: Blame) -> str:
-    what = "A traced value was used where Python or a library needs a concrete one" if _TRACER_WORDS(evidence) else (
+    what = "A traced value was used where Python or a library needs a concrete one" if says_tracer(evidence) else (
         f"The function raised {type(evidence.root).__name__} while JAX traced it, though it runs in plain Python"
     )
     tail = f" {because(blame)}." if blame.inputs or blame.staged else ""
@@ -416,7 +410,7 @@ RULES: tuple[Rule, ...] = (
         matches=_all(_is(TypeError), lambda evidence: syntax.is_sized_call(evidence.site)),
         message=_blamed("{it} gives a result whose length depends on the values."),
         rewrite=_size_rewrite,
-        statics="never",
+        statics="structure",
     ),
     Rule(
         id="numpy-on-tracer",
@@ -520,7 +514,9 @@ RULES: tuple[Rule, ...] = (
         matches=lambda evidence: True,
         message=_generic_message,
         rewrite=_generic_rewrite,
-        culprits=lambda evidence: evidence.triggers if _TRACER_WORDS(evidence) else [],
+        statics="structure",
+        culprits=lambda evidence: evidence.triggers if says_tracer(evidence) else evidence.tracers_at(evidence.site),
+        is_guess=True,
     ),
 )
 
@@ -530,7 +526,7 @@ def _is_structural(evidence: Evidence) -> bool:
     if syntax.call_of(evidence.site) is None:
         return False
     unhashable = "Non-hashable static arguments" in evidence.message or "__hash__" in evidence.message
-    return unhashable or (_CONCRETE(evidence) or _INTEGER(evidence) or (isinstance(evidence.root, (TypeError, ValueError)) and _TRACER_WORDS(evidence)))
+    return unhashable or (_CONCRETE(evidence) or _INTEGER(evidence) or (isinstance(evidence.root, (TypeError, ValueError)) and says_tracer(evidence)))
 
 
 def rule_for(evidence: Evidence) -> Rule:

@@ -17,7 +17,7 @@ from pytest_jitcheck.diagnose.evidence import Evidence
 from pytest_jitcheck.spec import Statics
 from pytest_jitcheck.stages import Clock, fresh
 
-__all__ = ["Budget", "StaticFix", "as_static", "error_when_traced", "static_fix"]
+__all__ = ["Budget", "StaticFix", "as_static", "error_when_traced", "static_fix", "works_split"]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -90,6 +90,41 @@ def error_when_traced(
     except Exception as error:  # noqa: BLE001  # whether the function traces is the question
         return error
     return None
+
+
+def works_split(call: Call, splits: Mapping[int | str, Collection[int]]) -> bool:
+    """Whether the call traces when some leaves of its containers are static and the rest of each stays traced.
+
+    Args:
+        call: the call, with the statics that it declares.
+        splits: the numbers of the leaves to hold static, by the position or keyword of the container.
+    """
+    copied = call.copied()
+    values = {argument.key: argument.value for argument in copied.bound()}
+    held: dict[int | str, Any] = {argument.key: argument.value for argument in copied.bound() if argument.static}
+    traced: dict[int | str, Any] = {}
+    for key, value in values.items():
+        if key not in held:
+            leaves = jax.tree_util.tree_leaves(value)
+            traced[key] = [leaf for number, leaf in enumerate(leaves) if number not in splits.get(key, ())]
+
+    def joined(traced: dict[int | str, list[Any]]) -> Any:
+        arguments = {key: _joined(values[key], splits.get(key, ()), traced[key]) for key in traced} | held
+        positional = [arguments[number] for number in range(len(copied.args))]
+        return call.fn(*positional, **{name: arguments[name] for name in copied.kwargs})
+
+    try:
+        # A list of pairs, since JAX can't sort positions and keywords among each other.
+        jax.jit(fresh(lambda pairs: joined(dict(zip(traced, pairs, strict=True))))).trace(list(traced.values()))
+    except Exception:  # noqa: BLE001  # whether the function traces is the question
+        return False
+    return True
+
+
+def _joined(value: Any, static: Collection[int], traced: list[Any]) -> Any:
+    leaves, structure = jax.tree_util.tree_flatten(value)
+    rest = iter(traced)
+    return structure.unflatten([leaf if number in static else next(rest) for number, leaf in enumerate(leaves)])
 
 
 def _release(value: Any) -> Any:
