@@ -1,0 +1,143 @@
+"""Makes the environment of this checkout, once, and runs the tests or the demo in it. Needs Python 3.11, nothing else.
+
+    python3 dev.py test [pytest's arguments]
+    python3 dev.py demo [pytest's arguments]
+"""
+
+import sys
+
+# An old interpreter reads the whole file before it gets here: so nothing below has syntax newer than Python 3.6.
+
+if sys.version_info < (3, 11):
+    sys.exit("dev.py needs Python 3.11 or newer; this is Python %d.%d." % sys.version_info[:2])  # noqa: UP031
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import tomllib
+import venv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = ROOT / ".venv"
+PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+STAMP = ENVIRONMENT / "made-by-dev.txt"
+"""Says that the environment is ours to make anew and, once it is complete, from what it was made."""
+
+DEMO = ROOT / "demo_project"
+
+
+def main(argv: Sequence[str]) -> int:
+    commands = {"test": run_tests, "demo": run_demo}
+    if not argv or argv[0] not in commands:
+        print(__doc__)
+        return 0 if argv in (["-h"], ["--help"]) else 2
+    make_environment()
+    return commands[argv[0]](argv[1:])
+
+
+# --- what is run --------------------------------------------------------------------------------------------------------
+
+
+def run_tests(arguments: Sequence[str]) -> int:
+    # JAX compiles with all the cores it gets: more than four workers only take each other's.
+    return pytest("-n", "auto", "--maxprocesses", "4", *arguments, cwd=ROOT)
+
+
+def run_demo(arguments: Sequence[str]) -> int:
+    print("\n=== Part 1 of 2: a suite that passes ===\n", flush=True)
+    passing = pytest("tests", *arguments, cwd=DEMO)
+    print("\n=== Part 2 of 2: the gallery of failures. Every test here fails, to show how it is explained ===\n", flush=True)
+    with tempfile.TemporaryDirectory() as directory:
+        document = Path(directory, "gallery.json")
+        exit_code = pytest("gallery", f"--jitcheck-json={document}", *arguments, cwd=DEMO)
+        problems = list(unlike_the_plan(document)) if exit_code == 1 else [f"pytest ended with exit code {exit_code}, not 1"]
+    print("\n=== The demo ===\n")
+    print(f"Part 1, the passing suite: {'passed' if passing == 0 else 'FAILED, which it should not'}")
+    print(f"Part 2, the gallery: {'failed as planned, test by test' if not problems else 'NOT as planned'}")
+    for problem in problems:
+        print(f"  {problem}")
+    return 0 if passing == 0 and not problems else 1
+
+
+def unlike_the_plan(document: Path) -> Iterator[str]:
+    """Where the gallery's failures are others than `expected.toml` says."""
+    planned: dict[str, str] = tomllib.loads((DEMO / "gallery" / "expected.toml").read_text(encoding="utf-8"))
+    checks: list[dict[str, Any]] = json.loads(document.read_text(encoding="utf-8"))["checks"]
+    found = {
+        check["nodeid"].rpartition("gallery/")[2]: check["failure"]["rule"] if check["failure"] else check["outcome"]
+        for check in checks
+    }
+    for nodeid in sorted(planned.keys() | found.keys()):
+        plan, outcome = planned.get(nodeid, "nothing"), found.get(nodeid, "no check")
+        if plan != outcome:
+            yield f"{nodeid}: planned {plan}, got {outcome}"
+
+
+def pytest(*arguments: str, cwd: Path) -> int:
+    return subprocess.run([PYTHON, "-m", "pytest", *arguments], cwd=cwd, check=False).returncode
+
+
+# --- the environment ----------------------------------------------------------------------------------------------------
+
+
+def make_environment() -> None:
+    """Leaves `.venv` with this checkout and what its tests need, made anew if it is another interpreter's or outdated."""
+    project = (ROOT / "pyproject.toml").read_bytes()
+    recipe = f"{sys.version}\n{sys.base_prefix}\n{hashlib.sha256(project).hexdigest()}\n"
+    if STAMP.exists() and STAMP.read_text(encoding="utf-8") == recipe:
+        return
+    if ENVIRONMENT.exists() and not STAMP.exists():
+        sys.exit(f"{ENVIRONMENT} was not made by dev.py, so dev.py leaves it alone. Move it away, and run this again.")
+    print(f"Making {ENVIRONMENT} for Python {sys.version.split()[0]}. This downloads JAX and takes a few minutes, once.")
+    venv.create(ENVIRONMENT, clear=True, symlinks=os.name != "nt")
+    STAMP.touch()
+    install(*group(tomllib.loads(project.decode()), "test"), "--editable", str(ROOT))
+    STAMP.write_text(recipe, encoding="utf-8")
+
+
+def group(project: dict[str, Any], name: str) -> list[str]:
+    """The requirements of a dependency group. (pip reads groups by itself only from 25.1 on.)"""
+    requirements = []
+    for entry in project["dependency-groups"][name]:
+        requirements += [entry] if isinstance(entry, str) else group(project, entry["include-group"])
+    return requirements
+
+
+def install(*requirements: str) -> None:
+    # A user's own pip settings may ask for --user, which a virtual environment refuses.
+    environ = os.environ | {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    if subprocess.run([*installer(), *requirements], cwd=ROOT, env=environ, check=False).returncode != 0:
+        sys.exit("dev.py: the installation failed, for the reason above. Running this again starts it anew.")
+
+
+def installer() -> list[str]:
+    """The command that installs into the environment.
+
+    Debian and Ubuntu keep ensurepip in a package of its own, so the environment may have to do without a pip: then the
+    one outside of it, or uv, installs into it.
+    """
+    if succeeds(PYTHON, "-m", "ensurepip"):
+        return [str(PYTHON), "-m", "pip", "install"]
+    if succeeds(sys.executable, "-m", "pip", "--python", PYTHON, "--version"):
+        return [sys.executable, "-m", "pip", "--python", str(PYTHON), "install"]
+    uv = shutil.which("uv")
+    if uv is not None:
+        return [uv, "pip", "install", "--python", str(PYTHON)]
+    sys.exit(
+        "dev.py: this Python has neither ensurepip nor pip 22.3 or newer, and uv is not installed either.\n"
+        "On Debian and Ubuntu, `sudo apt install python3-venv` provides it; then run this again."
+    )
+
+
+def succeeds(*command: str | Path) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
