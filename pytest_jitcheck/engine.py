@@ -143,13 +143,15 @@ class _Check:
 
     def _stopped(self, failed: StageError) -> CheckResult:
         """The result of a check whose compiled side raised."""
+        evidence = diagnose.Evidence(error=failed.error, stage=failed.stage, call=self.call, spec=self.spec)
         if self.eager_error is not None:
-            return self._failed(diagnose.eager_error(self.eager_error, self.call), "eager", error=self.eager_error)
+            inside = diagnose.within_a_transform(evidence, self.eager_error)
+            diagnosis = inside or diagnose.eager_error(self.eager_error, self.call)
+            return self._failed(diagnosis, "eager", error=self.eager_error)
         if self.spec.raises is not None and isinstance(failed.error, self.spec.raises):
             text = f"jit fails with {type(failed.error).__name__}, as raises= declares."
             self.notes.append(Note(rule="declared-failure", text=text))
             return self._result("passed")
-        evidence = diagnose.Evidence(error=failed.error, stage=failed.stage, call=self.call, spec=self.spec)
         diagnosis = diagnose.explain(evidence)
         diagnosis = self.seams.diagnose(failed.error, diagnosis) or diagnosis
         return self._failed(diagnosis, failed.stage, error=failed.error)

@@ -273,7 +273,8 @@ def _show_explanation(
     item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException], report: pytest.TestReport, check: CheckReport
 ) -> None:
     if check.failure is not None and check.failure.kind == "eager_error":
-        report.sections.append(("jitcheck", summary.one_line(check)))
+        is_explained = check.failure.rule != "fails-eagerly"
+        report.sections.append(("jitcheck", summary.failure_text(check) if is_explained else summary.one_line(check)))
         return
     longrepr: Any = report.longrepr
     if item.config.getoption("tbstyle") in ("auto", "short", "line"):

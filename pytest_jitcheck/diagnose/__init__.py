@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_jitcheck.diagnose.evidence import Blame, Evidence
-from pytest_jitcheck.diagnose.explain import after_tracing, bad_statics, explain
+from pytest_jitcheck.diagnose.explain import after_tracing, bad_statics, explain, within_a_transform
 from pytest_jitcheck.diagnose.source import users_traceback
 from pytest_jitcheck.diagnose.verdicts import (
     did_not_raise,
@@ -26,5 +26,6 @@ __all__ = [
     "nothing_returned",
     "unused_arguments",
     "users_traceback",
+    "within_a_transform",
     "writes",
 ]

@@ -146,9 +146,8 @@ def _hashable_fix(call: Call, arguments: list[Bound], budget: Budget) -> Fix:
     statics = {argument.key: argument.value for argument in call.bound() if argument.static}
     bad = {argument.key for argument in arguments}
     names = tuple(argument.name for argument in arguments)
-    with budget.trial():
-        is_traceable = error_when_traced(call, {key: v for key, v in statics.items() if key not in bad}) is None
-    if is_traceable:
+    # A list was meant to be static and is a tuple away from it; an array may not have been.
+    if not all(isinstance(argument.value, (list, set)) for argument in arguments) and _traces_without(call, statics, bad, budget):
         return Fix(text=f"Take {listed(names)} out of the static arguments: the function traces without.", verified=True)
     forms = {argument.key: _hashable_form(argument.value) for argument in arguments}
     if any(form is None for form in forms.values()):
@@ -157,6 +156,11 @@ def _hashable_fix(call: Call, arguments: list[Bound], budget: Budget) -> Fix:
         works = error_when_traced(call, {**statics, **forms}) is None
     advice = " ".join(_form_advice(argument) for argument in arguments)
     return Fix(text=advice, verified=works, static_argnames=names if works else ())
+
+
+def _traces_without(call: Call, statics: dict[int | str, Any], bad: set[int | str], budget: Budget) -> bool:
+    with budget.trial():
+        return error_when_traced(call, {key: value for key, value in statics.items() if key not in bad}) is None
 
 
 def _hashable_form(value: Any) -> Any:

@@ -17,7 +17,7 @@ from pytest_jitcheck.diagnose.source import Frame, Ownership, Site, frames_of, i
 from pytest_jitcheck.report import Location, Stage
 from pytest_jitcheck.spec import CheckSpec
 
-__all__ = ["Blame", "Evidence", "Input", "tracers_in", "value_of"]
+__all__ = ["Blame", "Evidence", "Input", "is_tracer_error", "tracers_in", "value_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +72,7 @@ class Evidence:
     def root(self) -> BaseException:
         """The exception behind the exception: JAX's, where user or library code caught it and raised its own."""
         chain = list(_chain(self.error))
-        tracer_errors = [error for error in chain if isinstance(error, _tracer_errors())]
+        tracer_errors = [error for error in chain if is_tracer_error(error)]
         return tracer_errors[-1] if tracer_errors else self.error
 
     @functools.cached_property
@@ -231,6 +231,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+
+
+def is_tracer_error(error: BaseException) -> bool:
+    """Whether JAX raised it because a traced value was asked for what it doesn't have."""
+    return isinstance(error, _tracer_errors())
 
 
 @functools.cache

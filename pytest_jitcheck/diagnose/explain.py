@@ -11,7 +11,7 @@ import jax
 
 from pytest_jitcheck.arguments import Bound, Call, signature_of
 from pytest_jitcheck.diagnose import binding
-from pytest_jitcheck.diagnose.evidence import Blame, Evidence, Input
+from pytest_jitcheck.diagnose.evidence import Blame, Evidence, Input, is_tracer_error
 from pytest_jitcheck.diagnose.phrases import listed, names_tuple, static_advice
 from pytest_jitcheck.diagnose.rules import Rule, rule_for, says_tracer
 from pytest_jitcheck.diagnose.source import function_line
@@ -21,7 +21,7 @@ from pytest_jitcheck.report import Diagnosis, Fix, Location
 from pytest_jitcheck.spec import SpecError
 from pytest_jitcheck.stages import Clock
 
-__all__ = ["after_tracing", "bad_statics", "explain"]
+__all__ = ["after_tracing", "bad_statics", "explain", "within_a_transform"]
 
 BUDGET_S = 10.0
 """Seconds that the trials of one explanation may take: the last one is begun only if it should fit."""
@@ -149,6 +149,19 @@ def _unexplained(evidence: Evidence, bug: Exception) -> Diagnosis:
 
 def _with_exception(diagnosis: Diagnosis, error: Exception) -> Diagnosis:
     return dataclasses.replace(diagnosis, exception=exception_name(error), exception_message=str(error))
+
+
+def within_a_transform(evidence: Evidence, eager_error: Exception) -> Diagnosis | None:
+    """Why the plain function fails too, where it meets a tracer of its own making, or ``None`` where it meets none.
+
+    `jax.lax` loops and branches, `jax.vmap`, `jax.grad` and inner jits trace what they are given in plain Python as well.
+    """
+    met = dataclasses.replace(evidence, error=eager_error)
+    if type(eager_error) is not type(evidence.error) or not (is_tracer_error(eager_error) or says_tracer(met)):
+        return None
+    diagnosis = explain(evidence)
+    prefix = f"{evidence.call.name} fails without jit too, since a JAX transform inside it traces as jit does: this is no jit problem."
+    return dataclasses.replace(diagnosis, kind="eager_error", message=f"{prefix} {diagnosis.message}")
 
 
 def after_tracing(error: Exception, call: Call) -> Diagnosis:

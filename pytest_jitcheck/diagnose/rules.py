@@ -287,6 +287,10 @@ def _attribute_rewrite(evidence: Evidence, blame: Blame) -> str:
     return advice.get(name, f"Read `.{name}` before the jitted call, and pass what is needed of it as an argument.")
 
 
+def _formatted(evidence: Evidence) -> str:
+    return "" if evidence.site is None else evidence.site.text(syntax.format_of(evidence.site))
+
+
 def _iteration_rewrite(evidence: Evidence, blame: Blame) -> str:
     return (
         "Give the loop something with a length: an array of at least one dimension, range() over a static number, or "
@@ -414,7 +418,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="numpy-on-tracer",
-        matches=_ARRAY,
+        matches=_all(_ARRAY, lambda evidence: not syntax.is_jax_call(evidence.site)),
         message=_numpy_message,
         rewrite=_numpy_rewrite,
     ),
@@ -443,11 +447,20 @@ RULES: tuple[Rule, ...] = (
         culprits=_in_shape,
     ),
     Rule(
+        id="python-integer",
+        matches=_all(
+            _is(TypeError),
+            lambda evidence: syntax.is_number_call(evidence.site) and syntax.is_integer_call(evidence.site),
+        ),
+        message=_scalar_message,
+        rewrite=_scalar_rewrite,
+        statics="structure",
+    ),
+    Rule(
         id="python-number",
         matches=_all(_is(TypeError), lambda evidence: syntax.is_number_call(evidence.site)),
         message=_scalar_message,
         rewrite=_scalar_rewrite,
-        statics="structure",
     ),
     Rule(
         id="structural-argument",
@@ -476,10 +489,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="format-of-tracer",
         matches=_says("unsupported format string", "a real number is required", "format: a number is required"),
-        message=_blamed("{it} formats a number as text."),
+        message=lambda evidence, blame: f"{subject(_formatted(evidence))} formats a number as text. {because(blame)}.",
         rewrite=_fixed(
             "Print with jax.debug.print('{x:.3f}', x=x), which runs when the value is there, or format the result outside."
         ),
+        culprits=lambda evidence: evidence.tracers_at(evidence.site, syntax.format_of(evidence.site)) or evidence.triggers,
     ),
     Rule(
         id="key-from-value",
@@ -490,7 +504,7 @@ RULES: tuple[Rule, ...] = (
             "sets need plain Python keys."
         ),
         statics="structure",
-        culprits=lambda evidence: evidence.tracers_at(evidence.site) or evidence.triggers,
+        culprits=lambda evidence: evidence.tracers_at(evidence.site, syntax.key_of(evidence.site)) or evidence.triggers,
     ),
     Rule(
         id="missing-attribute",
@@ -526,7 +540,8 @@ def _is_structural(evidence: Evidence) -> bool:
     if syntax.call_of(evidence.site) is None:
         return False
     unhashable = "Non-hashable static arguments" in evidence.message or "__hash__" in evidence.message
-    return unhashable or (_CONCRETE(evidence) or _INTEGER(evidence) or (isinstance(evidence.root, (TypeError, ValueError)) and says_tracer(evidence)))
+    is_about_tracers = isinstance(evidence.root, (TypeError, ValueError)) and says_tracer(evidence)
+    return unhashable or is_about_tracers or _CONCRETE(evidence) or _INTEGER(evidence) or _ARRAY(evidence)
 
 
 def rule_for(evidence: Evidence) -> Rule:

@@ -22,13 +22,17 @@ __all__ = [
     "callee",
     "carry_of",
     "dynamic_slice_for",
+    "format_of",
     "index_of",
+    "is_integer_call",
+    "is_jax_call",
     "is_logic",
     "is_moving_window",
     "is_number_call",
     "is_sized_call",
     "is_while",
     "jnp_for",
+    "key_of",
     "list_index_for",
     "loop_bound",
     "masked_for",
@@ -90,6 +94,18 @@ def callee(site: Site | None) -> str:
 def _called(site: Site | None) -> Any:
     call = call_of(site)
     return None if call is None or site is None else value_of(call.func, site.frame)
+
+
+def is_jax_call(site: Site | None) -> bool:
+    """Whether a function of JAX was called."""
+    module = getattr(_called(site), "__module__", None) or ""
+    return module.partition(".")[0] == "jax"
+
+
+def format_of(site: Site | None) -> ast.AST | None:
+    """The whole f-string, or the expression that formats."""
+    # Python 3.11 gives the parts of an f-string no places of their own.
+    return None if site is None else site.enclosing(ast.JoinedStr) or site.node
 
 
 def arguments_text(site: Site | None) -> str:
@@ -237,15 +253,15 @@ def index_of(site: Site | None) -> ast.expr | None:
 
 
 def slices(index: ast.expr | None) -> list[ast.Slice]:
-    """The slices in an index."""
+    """The slices with a bound in an index."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return [part for part in parts if isinstance(part, ast.Slice)]
+    return [part for part in parts if isinstance(part, ast.Slice) and (part.lower or part.upper or part.step)]
 
 
 def is_moving_window(site: Site | None) -> bool:
     """Whether the index is a single slice of constant width whose start is traced."""
     found = slices(index_of(site))
-    return len(found) == 1 and site is not None and _width(found[0], site) is not None
+    return bool(found) and site is not None and all(_width(part, site) is not None for part in found)
 
 
 def _width(part: ast.Slice, site: Site) -> ast.expr | None:
@@ -333,6 +349,13 @@ def _reduction_of(site: Site) -> str | None:
     return None
 
 
+def key_of(site: Site | None) -> ast.expr | None:
+    """The value that is looked up in a dict or a set."""
+    if site is not None and isinstance(site.node, ast.Compare):
+        return site.node.left
+    return index_of(site)
+
+
 def list_index_for(site: Site | None) -> str:
     """An item of a Python list by a traced number."""
     subscript = _indexed(site)
@@ -405,6 +428,12 @@ def is_number_call(site: Site | None) -> bool:
     module = getattr(_called(site), "__module__", None)
     is_method = isinstance(call.func, ast.Attribute) and call.func.attr in ("item", "tolist", "__index__", "__float__", "__int__")
     return name in _NUMBER_CALLS or is_method or module in _NUMBER_MODULES
+
+
+def is_integer_call(site: Site | None) -> bool:
+    """Whether the call makes a Python integer, such as a size."""
+    name = callee(site).rpartition(".")[2]
+    return name in ("int", "ceil", "floor", "trunc", "__index__", "__int__", "factorial", "comb", "perm", "gcd", "lcm", "isqrt")
 
 
 def scalar_for(site: Site | None) -> str:
