@@ -1,5 +1,6 @@
-"""Makes the environment of this checkout, once, and runs the tests or the demo in it. Needs Python 3.11, nothing else.
+"""Runs the tests or the demo in an environment that it makes first. Needs Python 3.11 or newer and nothing else.
 
+Usage:
     python3 dev.py test [pytest's arguments]
     python3 dev.py demo [pytest's arguments]
 """
@@ -8,7 +9,7 @@ import sys
 
 # An old interpreter reads the whole file before it gets here: so nothing below has syntax newer than Python 3.6.
 
-if sys.version_info < (3, 11):
+if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("dev.py needs Python 3.11 or newer; this is Python %d.%d." % sys.version_info[:2])  # noqa: UP031
 
 import hashlib
@@ -50,13 +51,13 @@ def run_tests(arguments: Sequence[str]) -> int:
 
 
 def run_demo(arguments: Sequence[str]) -> int:
-    print("\n=== Part 1 of 2: a suite that passes ===\n", flush=True)
+    print("\n=== Part 1 of 2, a suite that passes ===\n", flush=True)
     passing = pytest("tests", *arguments, cwd=DEMO)
-    print("\n=== Part 2 of 2: the gallery of failures. Every test here fails, to show how it is explained ===\n", flush=True)
+    print("\n=== Part 2 of 2, the gallery: every test fails, to show how it is explained ===\n", flush=True)
     with tempfile.TemporaryDirectory() as directory:
         document = Path(directory, "gallery.json")
         exit_code = pytest("gallery", f"--jitcheck-json={document}", *arguments, cwd=DEMO)
-        problems = list(unlike_the_plan(document)) if exit_code == 1 else [f"pytest ended with exit code {exit_code}, not 1"]
+        problems = list(unlike_the_plan(document)) if exit_code == 1 else [f"pytest's exit code was {exit_code}, not 1"]
     print("\n=== The demo ===\n")
     print(f"Part 1, the passing suite: {'passed' if passing == 0 else 'FAILED, which it should not'}")
     print(f"Part 2, the gallery: {'failed as planned, test by test' if not problems else 'NOT as planned'}")
@@ -94,7 +95,7 @@ def make_environment() -> None:
         return
     if ENVIRONMENT.exists() and not STAMP.exists():
         sys.exit(f"{ENVIRONMENT} was not made by dev.py, so dev.py leaves it alone. Move it away, and run this again.")
-    print(f"Making {ENVIRONMENT} for Python {sys.version.split()[0]}. This downloads JAX and takes a few minutes, once.")
+    print(f"Making {ENVIRONMENT} for Python {sys.version.split()[0]}: JAX is downloaded, once.", flush=True)
     venv.create(ENVIRONMENT, clear=True, symlinks=os.name != "nt")
     STAMP.touch()
     install(*group(tomllib.loads(project.decode()), "test"), "--editable", str(ROOT))
@@ -102,7 +103,7 @@ def make_environment() -> None:
 
 
 def group(project: dict[str, Any], name: str) -> list[str]:
-    """The requirements of a dependency group. (pip reads groups by itself only from 25.1 on.)"""
+    """The requirements of a dependency group, which pip reads by itself only from version 25.1 on."""
     requirements = []
     for entry in project["dependency-groups"][name]:
         requirements += [entry] if isinstance(entry, str) else group(project, entry["include-group"])
