@@ -104,8 +104,10 @@ def is_jax_call(site: Site | None) -> bool:
 
 def format_of(site: Site | None) -> ast.AST | None:
     """The whole f-string, or the expression that formats."""
-    # Python 3.11 gives the parts of an f-string no places of their own.
-    return None if site is None else site.enclosing(ast.JoinedStr) or site.node
+    if site is None:
+        return None
+    # Python 3.11 gives the parts of an f-string no places of their own, and a format spec is an f-string within one.
+    return next((node for node in site.path_to_node if isinstance(node, ast.JoinedStr)), site.node)
 
 
 def arguments_text(site: Site | None) -> str:
