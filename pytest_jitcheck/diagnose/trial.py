@@ -81,7 +81,8 @@ def error_when_traced(
 
     jitted = jax.jit(
         fresh(released),
-        static_argnums=tuple(key for key in statics if isinstance(key, int)),
+        # Sorted: JAX 0.5 hands static arguments over in the order of these numbers.
+        static_argnums=tuple(sorted(key for key in statics if isinstance(key, int))),
         static_argnames=tuple(key for key in statics if isinstance(key, str)),
     )
     try:
