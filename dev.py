@@ -12,6 +12,7 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("dev.py needs Python 3.11 or newer; this is Python %d.%d." % sys.version_info[:2])  # noqa: UP031
 
+import ast
 import hashlib
 import json
 import os
@@ -67,17 +68,26 @@ def run_demo(arguments: Sequence[str]) -> int:
 
 
 def unlike_the_plan(document: Path) -> Iterator[str]:
-    """Where the gallery's failures are others than `expected.toml` says."""
-    planned: dict[str, str] = tomllib.loads((DEMO / "gallery" / "expected.toml").read_text(encoding="utf-8"))
+    """Where the gallery's checks ended otherwise than its tests' own markers say."""
     checks: list[dict[str, Any]] = json.loads(document.read_text(encoding="utf-8"))["checks"]
     found = {
-        check["nodeid"].rpartition("gallery/")[2]: check["failure"]["rule"] if check["failure"] else check["outcome"]
+        check["nodeid"].rpartition("/")[2].partition("[")[0]: (check["failure"] or {}).get("rule", "no failure")
         for check in checks
     }
-    for nodeid in sorted(planned.keys() | found.keys()):
-        plan, outcome = planned.get(nodeid, "nothing"), found.get(nodeid, "no check")
-        if plan != outcome:
-            yield f"{nodeid}: planned {plan}, got {outcome}"
+    planned = dict(plan())
+    for test in sorted(planned.keys() | found.keys()):
+        if planned.get(test) != found.get(test):
+            yield f"{test}: planned {planned.get(test, 'nothing')}, got {found.get(test, 'no check')}"
+
+
+def plan() -> Iterator[tuple[str, str]]:
+    """Each test of the gallery with the rule that is to explain its failure: `@pytest.mark.gallery(rule)`."""
+    for path in (DEMO / "gallery").glob("test_*.py"):
+        tests = (node for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.FunctionDef))
+        for test in tests:
+            for decorator in test.decorator_list:
+                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.gallery":
+                    yield f"{path.name}::{test.name}", ast.literal_eval(decorator.args[0])
 
 
 def pytest(*arguments: str, cwd: Path) -> int:
