@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pytest_jitcheck.compat import jitted_parts
 from pytest_jitcheck.report import Argument
 from pytest_jitcheck.spec import CheckSpec, Statics
 
-__all__ = ["Bound", "Call", "children", "describe", "function_name", "key_text", "signature_of"]
+__all__ = ["Bound", "Call", "children", "describe", "function_name", "key_text", "map_leaves", "signature_of"]
 
 _LONGEST_DESCRIPTION = 240
 
@@ -93,13 +94,21 @@ class Call:
 
     def copied(self, *, donated: bool = False) -> Call:
         """The same call with its own NumPy arrays and, if asked, its own donated buffers: no run sees another's writes."""
-        # One memo for the whole call: an array that was passed twice is passed twice again.
-        memo: dict[int, Any] = {}
         positions = self.donated.positions(len(self.args)) if donated else frozenset()
         names = self.donated.argnames if donated else ()
-        args = tuple(_copied(value, memo, number in positions) for number, value in enumerate(self.args))
-        kwargs = {name: _copied(value, memo, name in names) for name, value in self.kwargs.items()}
-        return Call(fn=self.fn, args=args, kwargs=kwargs, statics=self.statics, donated=self.donated)
+        return self.changed(lambda key: _own_buffer if key in positions or key in names else _own)
+
+    def changed(self, change_for: Callable[[int | str], Callable[[Any], Any]]) -> Call:
+        """The same call with other leaves.
+
+        Args:
+            change_for: gives, for an argument's position or keyword, what becomes of each of its leaves.
+        """
+        # One memo for the whole call: an array that was passed twice is passed twice again.
+        memo: dict[int, Any] = {}
+        args = tuple(map_leaves(change_for(number), value, memo) for number, value in enumerate(self.args))
+        kwargs = {name: map_leaves(change_for(name), value, memo) for name, value in self.kwargs.items()}
+        return dataclasses.replace(self, args=args, kwargs=kwargs)
 
     def run(self) -> Any:
         """What the plain Python function returns."""
@@ -197,27 +206,42 @@ def _safe_repr(value: Any) -> str:
         return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
 
 
-def _copied(value: Any, memo: dict[int, Any], donated: bool) -> Any:
+def map_leaves(change: Callable[[Any], Any], value: Any, memo: dict[int, Any] | None = None) -> Any:
+    """The same pytree with changed leaves, dicts in the caller's order, and what was one object still one object.
+
+    `jax.tree_util.tree_map` hands dicts back with sorted keys, and gives two leaves for an array that stands in two places.
+    """
+    memo = {} if memo is None else memo
+    # The value is kept beside its twin, so that no other object can get its id meanwhile.
     if id(value) not in memo:
-        memo[id(value)] = _copy(value, memo, donated)
-    return memo[id(value)]
+        memo[id(value)] = value, _mapped(change, value, memo)
+    return memo[id(value)][1]
 
 
-def _copy(value: Any, memo: dict[int, Any], donated: bool) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, jax.Array):
-        # Through NumPy, since jnp.array(copy=True) compiles a program for each shape. Keys have no NumPy form.
-        is_key = jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended)
-        return jax.device_put(np.array(value), value.sharding) if donated and not is_key else value
+def _mapped(change: Callable[[Any], Any], value: Any, memo: dict[int, Any]) -> Any:
+    if value is None or isinstance(value, _LEAVES):
+        return value if value is None else change(value)
     if isinstance(value, dict):
-        # By hand: JAX's tree_map hands dicts back with sorted keys, and the eager run must see the caller's order.
         twin = copy.copy(value)
         for key, item in value.items():
-            twin[key] = _copied(item, memo, donated)
+            twin[key] = map_leaves(change, item, memo)
         return twin
-    if value is None or isinstance(value, (bool, int, float, complex, str)):
-        return value
+    if children(value) is None:
+        return change(value)
     return jax.tree_util.tree_map(
-        lambda item: item if item is value else _copied(item, memo, donated), value, is_leaf=lambda item: item is not value
+        lambda item: map_leaves(change, item, memo), value, is_leaf=lambda item: item is not value
     )
+
+
+_LEAVES = (np.ndarray, np.generic, jax.Array, bool, int, float, complex, str)
+
+
+def _own(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _own_buffer(value: Any) -> Any:
+    if not isinstance(value, jax.Array) or jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+        return _own(value)
+    # Through NumPy, since jnp.array(copy=True) compiles a program for each shape. Keys have no NumPy form.
+    return jax.device_put(np.array(value), value.sharding)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,19 +19,32 @@ import jax.monitoring
 from pytest_jitcheck.report import Cost
 
 __all__ = [
+    "Callback",
     "Events",
     "JittedParts",
     "Origin",
-    "constant_dtypes",
+    "callbacks",
+    "constant_place",
+    "constants",
     "cost_of",
     "count_equations",
     "dependent_outputs",
+    "inner_jaxpr",
+    "input_avals",
     "is_tracer",
+    "jitted_inside",
     "jitted_parts",
-    "out_weak_types",
+    "longest_loop",
     "origin_of",
+    "out_weak_types",
+    "outer_tracers",
+    "program_text",
     "recorded_events",
+    "run_program",
+    "trace_of",
     "unfiltered_tracebacks",
+    "used_inputs",
+    "x64",
     "x64_is_on",
 ]
 
@@ -117,10 +131,9 @@ def inner_jaxpr(traced: Any) -> Any:
 
 
 def _subjaxprs(value: Any) -> Iterator[Any]:
-    if hasattr(value, "eqns"):
-        yield value
-    elif hasattr(value, "jaxpr"):
-        yield from _subjaxprs(value.jaxpr)
+    inner = getattr(value, "jaxpr", value)  # an open jaxpr gives itself on newer versions, and has no such thing on older
+    if hasattr(inner, "eqns"):
+        yield inner
     elif isinstance(value, (tuple, list)):
         for item in value:
             yield from _subjaxprs(item)
@@ -157,18 +170,129 @@ def _outputs_reached(jaxpr: Any, inputs: Sequence[bool]) -> tuple[bool, ...]:
 
 def _equation_outputs(equation: Any, arriving: list[bool]) -> Sequence[bool]:
     # Through a nested jit each output is followed by itself; for loops and branches, any input reaches all outputs.
-    inner = equation.params.get("jaxpr") if equation.primitive.name in ("pjit", "jit", "closed_call") else None
-    open_jaxpr = getattr(inner, "jaxpr", inner)
-    if open_jaxpr is not None and len(open_jaxpr.invars) == len(arriving):
-        return _outputs_reached(open_jaxpr, arriving)
+    inner = _called_jaxpr(equation)
+    if inner is not None and len(inner.invars) == len(arriving):
+        return _outputs_reached(inner, arriving)
     return [any(arriving)] * len(equation.outvars)
 
 
-def constant_dtypes(traced: Any) -> tuple[Any, ...]:
-    """The dtypes of the arrays that the traced program captured from outside."""
+def _called_jaxpr(equation: Any) -> Any:
+    """The program of a nested jit, or ``None`` for any other operation."""
+    inner = equation.params.get("jaxpr") if equation.primitive.name in ("pjit", "jit", "closed_call") else None
+    return getattr(inner, "jaxpr", inner)
+
+
+def used_inputs(traced: Any) -> tuple[bool, ...]:
+    """For each flat input of the traced program, whether anything that it gives or does depends on it."""
+    jaxpr = inner_jaxpr(traced)
+    return _inputs_used(jaxpr, [True] * len(jaxpr.outvars))
+
+
+def _inputs_used(jaxpr: Any, outputs: Sequence[bool]) -> tuple[bool, ...]:
+    used = {id(var) for var, is_used in zip(jaxpr.outvars, outputs, strict=True) if is_used}
+    for equation in reversed(jaxpr.eqns):
+        leaving = [id(var) in used for var in equation.outvars]
+        if any(leaving) or equation.effects:
+            used.update(id(var) for var, is_used in zip(equation.invars, _equation_inputs(equation, leaving), strict=True) if is_used)
+    return tuple(id(var) in used for var in jaxpr.invars)
+
+
+def _equation_inputs(equation: Any, leaving: list[bool]) -> Sequence[bool]:
+    inner = _called_jaxpr(equation)
+    if inner is not None and len(inner.outvars) == len(leaving) and not equation.effects:
+        return _inputs_used(inner, leaving)
+    return [True] * len(equation.invars)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Callback:
+    """A call from the traced program back into Python."""
+
+    primitive: str
+    """JAX's name, such as ``pure_callback``."""
+    place: tuple[str, int] | None
+    """The user's file and line."""
+    is_used: bool
+    """Whether its result goes anywhere; if not, and JAX knows of no effect, the compiled program leaves it out."""
+
+
+def callbacks(traced: Any) -> tuple[Callback, ...]:
+    """The calls back into Python, those of nested programs included."""
+    return tuple(_callbacks(inner_jaxpr(traced)))
+
+
+def _callbacks(jaxpr: Any) -> Iterator[Callback]:
+    read = {id(atom) for equation in jaxpr.eqns for atom in equation.invars} | {id(var) for var in jaxpr.outvars}
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        if "callback" in name or name in ("debug_print", "outside_call"):
+            is_used = bool(equation.effects) or any(id(var) in read for var in equation.outvars)
+            yield Callback(primitive=name, place=_user_place(equation), is_used=is_used)
+        for parameter in equation.params.values():
+            for inner in _subjaxprs(parameter):
+                yield from _callbacks(inner)
+
+
+def constants(traced: Any) -> tuple[Any, ...]:
+    """The arrays that the traced program captured from outside."""
     # JAX 0.12 keeps them on the Traced; before, they are on the closed jaxpr.
-    constants = getattr(traced.jaxpr, "consts", None) or getattr(traced, "_consts", None) or ()
-    return tuple(constant.dtype for constant in constants if hasattr(constant, "dtype"))
+    return tuple(getattr(traced.jaxpr, "consts", None) or getattr(traced, "_consts", None) or ())
+
+
+def constant_place(traced: Any, constant: Any) -> tuple[str, int] | None:
+    """The user's file and line at which a captured array is first used."""
+    jaxpr = inner_jaxpr(traced)
+    pairs = zip(getattr(jaxpr, "constvars", ()), constants(traced), strict=False)
+    wanted = {id(var) for var, value in pairs if value is constant}
+    first = next((equation for equation in jaxpr.eqns if wanted & {id(atom) for atom in equation.invars}), None)
+    return None if first is None else _user_place(first)
+
+
+def jitted_inside(traced: Any) -> tuple[tuple[str, str, float], ...]:
+    """Functions that were jitted by themselves and that the traced program calls: name, file, and share of its equations."""
+    jaxpr = inner_jaxpr(traced)
+    total = max(1, sum(1 for _ in _equations(jaxpr)))
+    found: list[tuple[str, str, float]] = []
+    for equation in jaxpr.eqns:
+        inner = _called_jaxpr(equation)
+        if inner is not None and getattr(inner, "debug_info", None) is not None:
+            # "step at /home/me/model.py:12"
+            name, _, place = str(inner.debug_info.func_src_info).partition(" at ")
+            share = (1 + sum(1 for _ in _equations(inner))) / total
+            found.append((name, place.rpartition(":")[0], share))
+    return tuple(found)
+
+
+def longest_loop(traced: Any) -> float:
+    """The largest number of steps that a loop of the traced program is known to take; infinite where it is not known."""
+    steps = [0.0]
+    for equation in _equations(inner_jaxpr(traced)):
+        if equation.primitive.name == "while":
+            steps.append(float("inf"))
+        elif equation.primitive.name == "scan":
+            steps.append(float(equation.params.get("length", float("inf"))))
+    return max(steps)
+
+
+def program_text(traced: Any) -> str:
+    """The traced program as text that is the same for the same program: without the addresses of objects."""
+    return re.sub(r"0x[0-9a-f]+", "0x", str(inner_jaxpr(traced)))
+
+
+def run_program(traced: Any, flat_args: Sequence[Any]) -> list[Any]:
+    """The flat results of the traced program, run one operation after the other."""
+    return list(jax.core.eval_jaxpr(inner_jaxpr(traced), constants(traced), *flat_args))
+
+
+@contextlib.contextmanager
+def x64(enabled: bool) -> Iterator[None]:
+    """Within the block, 64-bit types are on or off."""
+    before = x64_is_on()
+    jax.config.update("jax_enable_x64", enabled)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)
 
 
 def out_weak_types(traced: Any) -> tuple[bool, ...]:

@@ -20,10 +20,14 @@ import numpy as np
 
 from pytest_jitcheck import compat, diagnose
 from pytest_jitcheck.arguments import Call, function_name
-from pytest_jitcheck.compare import Tolerance, compare, lowest_precision
+from pytest_jitcheck.causes import likely_cause
+from pytest_jitcheck.compare import Tolerance, compare, lowest_precision, same_bits
+from pytest_jitcheck.judge import against_float64
 from pytest_jitcheck.report import CheckReport, Device, Diagnosis, Mismatch, Note, Outcome, Stage, Timings
-from pytest_jitcheck.spec import CheckSpec, SpecError, Timing
+from pytest_jitcheck.spec import CheckSpec, SpecError, Timing, Trust
 from pytest_jitcheck.stages import Clock, StageError, Staging, steady, warm_up
+from pytest_jitcheck.surroundings import Surroundings
+from pytest_jitcheck.trust import Subject, failure_of, notes_on
 
 __all__ = ["CheckResult", "Seams", "check", "environment", "run_check"]
 
@@ -82,6 +86,12 @@ def run_check(
     return _Check(call=call, spec=spec, seams=seams or Seams()).run()
 
 
+_MOST = 0.9
+"""Share of the equations that the user's own jitted functions must hold for the reference to run without them."""
+_LONGEST_PYTHON_LOOP = 100
+"""Steps up to which a loop is run in Python, as `jax.disable_jit` does, for the sake of the reference."""
+
+
 @dataclass(kw_only=True, slots=True)
 class _Check:
     """One check under way: what each step found, until `_result` sums it up."""
@@ -94,18 +104,27 @@ class _Check:
     eager_output: Any = None
     eager_error: Exception | None = None
     eager_first_s: float | None = None
+    before: Surroundings = field(init=False)
+    without_jits: bool = False
+    """Whether the reference is made under `jax.disable_jit`, since the function only calls one that is jitted already."""
 
     def __post_init__(self) -> None:
+        self.before = Surroundings() if self.trust == "off" else Surroundings.of(self.call.fn)
         self.staging = Staging(call=self.call.copied(), spec=self.spec, clock=self.seams.clock)
 
     @property
     def timing(self) -> Timing:
         return self.spec.timing or "quick"
 
+    @property
+    def trust(self) -> Trust:
+        return self.spec.trust or "standard"
+
     def run(self) -> CheckResult:
         if self.timing != "off":
             warm_up()
         stopped = _stop_of(self.staging.trace)
+        self._choose_reference()
         # Traced first: a function that keeps a tracer for later, in a cache or in a global, shows it here.
         written = self._run_eagerly()
         if stopped is None and (self.eager_error is None or self.staging.traced is None):
@@ -121,20 +140,73 @@ class _Check:
         if self.spec.raises is not None:
             return self._failed(diagnose.did_not_raise(_names(self.spec.raises), self.call), "run")
         mismatches = self._compare(compiled_output)
-        if mismatches:
-            return self._failed(diagnose.mismatch(mismatches, self.call), "compare", mismatches=mismatches)
+        if mismatches and (failure := self._disagreement(mismatches, compiled_output)) is not None:
+            return self._failed(failure, "compare", mismatches=mismatches)
         if written:
             return self._failed(diagnose.writes(written, self.call), "eager")
         if (vacuous := self._vacuous()) is not None:
             return self._failed(vacuous, "compare")
-        return self._result("passed")
+        subject = Subject(
+            call=self.call,
+            staging=self.staging,
+            eager=self.eager_output,
+            tolerance=self.tolerance,
+            before=self.before,
+            eager_run=self._run_plain,
+        )
+        untrusted = failure_of(subject, self.trust)
+        self.notes.extend(notes_on(subject, self.trust))
+        return self._result("passed") if untrusted is None else self._failed(untrusted, "compare")
+
+    def _disagreement(self, mismatches: tuple[Mismatch, ...], compiled_output: Any) -> Diagnosis | None:
+        """Why the results differ, or ``None`` where compiled is no worse than eager."""
+        if self.trust == "off":
+            return diagnose.mismatch(mismatches, self.call)
+        if not self._is_repeatable():
+            return diagnose.nondeterministic(self.call)
+        verdict = against_float64(self.call, self.eager_output, compiled_output, mismatches, self.tolerance)
+        if verdict.is_acquitted and not self.spec.strict_allclose:
+            text = f"The results differ by more than the tolerance, but compiled is no worse than eager: {verdict.text}."
+            self.notes.append(Note(rule="no-worse-than-eager", text=text))
+            return None
+        cause = likely_cause(self.call, compiled_output, self.staging.traced, self.tolerance, self.eager_output)
+        return diagnose.mismatch(mismatches, self.call, cause, verdict.text)
+
+    def _is_repeatable(self) -> bool:
+        try:
+            return same_bits(self.eager_output, jax.block_until_ready(self._run_plain(self.call.copied())))
+        except Exception:  # noqa: BLE001  # it worked a moment ago: that is a difference too
+            return False
+
+    def _choose_reference(self) -> None:
+        """Compare with a run without the user's own jit, where the function only calls something that is jitted."""
+        traced = self.staging.traced
+        if traced is None or self.trust == "off":
+            return
+        ownership = diagnose.Ownership.of(self.call.fn)
+        jitted = [one for one in compat.jitted_inside(traced) if ownership.is_users(one[1])]
+        if sum(share for _, _, share in jitted) < _MOST:
+            return
+        names = " and ".join(dict.fromkeys(name for name, _, _ in jitted))
+        self.without_jits = compat.longest_loop(traced) <= _LONGEST_PYTHON_LOOP
+        text = (
+            f"The function calls {names}, which is jitted already: the eager result was made under jax.disable_jit()."
+            if self.without_jits
+            else f"The function calls {names}, which is jitted already and has a long loop: the eager result was made with that "
+            "jit, so that the two were hardly compared. Check the function without its own jit."
+        )
+        self.notes.append(Note(rule="jitted-reference", text=text))
+
+    def _run_plain(self, call: Call) -> Any:
+        with jax.disable_jit() if self.without_jits else contextlib.nullcontext():
+            return call.run()
 
     def _run_eagerly(self) -> list[str]:
         """Run the plain function on its own copies, and give the names of the arguments that it wrote into."""
         call = self.call.copied()
         started = self.seams.clock()
         try:
-            self.eager_output = jax.block_until_ready(call.run())
+            self.eager_output = jax.block_until_ready(self._run_plain(call))
         except Exception as error:  # noqa: BLE001  # whatever the user's function raises is part of the verdict
             self.eager_error = error
         self.eager_first_s = self.seams.clock() - started
@@ -160,24 +232,27 @@ class _Check:
         found = self.seams.compare(self.eager_output, compiled_output, self.spec)
         if found is not None:
             return found
-        inputs = [leaf.dtype for leaf in jax.tree_util.tree_leaves(self.call.dynamic()) if hasattr(leaf, "dtype")]
         traced = self.staging.traced
-        captured = () if traced is None else compat.constant_dtypes(traced)
-        tolerance = Tolerance(
-            rtol=self.spec.rtol,
-            atol=self.spec.atol,
-            equal_nan=self.spec.equal_nan is not False,
-            precision=lowest_precision([*inputs, *captured]),
-        )
         return compare(
             self.eager_output,
             compiled_output,
-            tolerance,
+            self.tolerance,
             check_dtype=self.spec.check_dtype is not False,
             check_weak_type=self.spec.check_weak_type is True,
             depends=None if traced is None else compat.dependent_outputs(traced),
         )
 
+    @property
+    def tolerance(self) -> Tolerance:
+        inputs = [leaf.dtype for leaf in jax.tree_util.tree_leaves(self.call.dynamic()) if hasattr(leaf, "dtype")]
+        traced = self.staging.traced
+        captured = [] if traced is None else [held.dtype for held in compat.constants(traced) if hasattr(held, "dtype")]
+        return Tolerance(
+            rtol=self.spec.rtol,
+            atol=self.spec.atol,
+            equal_nan=self.spec.equal_nan is not False,
+            precision=lowest_precision([*inputs, *captured]),
+        )
     def _vacuous(self) -> Diagnosis | None:
         if self.spec.constant:
             return None
@@ -231,7 +306,8 @@ class _Check:
         timings = dataclasses.replace(self.staging.timings(), eager_first_s=self.eager_first_s)
         if self.timing == "off" or self.eager_error is not None or timings.first_run_s is None:
             return timings
-        run_eagerly, run_compiled = self.call.copied().run, self.staging.runner()
+        call, run_compiled = self.call.copied(), self.staging.runner()
+        run_eagerly = functools.partial(self._run_plain, call)
         make_compiled = self.staging.runner if self.staging.donates else lambda: run_compiled
         try:
             eager = steady(lambda: run_eagerly, self.timing, self.spec.rounds, self.seams.clock)

@@ -79,7 +79,7 @@ class Settings:
         values = {option.name.removeprefix("jitcheck_"): option.value(config) for option in OPTIONS}
         path = values["json"]
         return cls(
-            spec=CheckSpec(**{name: values[name] for name in ("rtol", "atol", "timing", "rounds")}),
+            spec=CheckSpec(**{name: values[name] for name in ("rtol", "atol", "trust", "strict_allclose", "timing", "rounds")}),
             enabled=values["jitcheck"],
             durations=values["durations"],
             json=None if path is None else config.invocation_params.dir / path,
@@ -149,6 +149,21 @@ OPTIONS: tuple[Option, ...] = (
         metavar="FLOAT",
         help="Absolute tolerance of all checks that name none themselves. By default a tenth of rtol times the leaf's "
         "largest magnitude.",
+    ),
+    Option(
+        name="jitcheck_trust",
+        parse=_keyword("trust", str),
+        default=None,
+        metavar="{off,standard}",
+        help="How much is done to make a pass mean something: 'standard' (the default) runs and traces each function a second "
+        "time, to find random draws, kept tracers, stale values and side effects; 'off' only compares.",
+    ),
+    Option(
+        name="jitcheck_strict_allclose",
+        parse=_switch,
+        default=None,
+        help="Fail every difference beyond the tolerance, also where the compiled result is no further from a float64 "
+        "reference than the eager one.",
     ),
     Option(
         name="jitcheck_timing",

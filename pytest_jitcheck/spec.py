@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
 
-__all__ = ["CheckSpec", "Options", "SpecError", "Statics", "Timing", "nearest"]
+__all__ = ["CheckSpec", "Options", "SpecError", "Statics", "Timing", "Trust", "nearest"]
 
 Timing = Literal["off", "quick", "full"]
+Trust = Literal["off", "standard"]
 
 
 class SpecError(ValueError):
@@ -33,6 +34,8 @@ class Options(TypedDict, total=False):
     raises: type[BaseException] | tuple[type[BaseException], ...]
     jit: Callable[..., Any]
     constant: bool
+    trust: Trust
+    strict_allclose: bool
     timing: Timing
     rounds: int
 
@@ -65,6 +68,10 @@ class CheckSpec:
     """Another transform with the calling shape of `jax.jit`, such as `equinox.filter_jit`."""
     constant: bool | None = None
     """Whether an output that depends on no argument, or no output at all, is meant; false by default."""
+    trust: Trust | None = None
+    """How much is done to make a pass mean something: ``off`` or ``standard`` (the default)."""
+    strict_allclose: bool | None = None
+    """Whether a difference beyond tolerance fails even where compiled is no worse than eager; false by default."""
     timing: Timing | None = None
     """How much time goes into run times: ``off``, ``quick`` (the default) or ``full``."""
     rounds: int | None = None
@@ -255,12 +262,14 @@ def _transform(name: str, value: Any) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-def _timing(name: str, value: Any) -> Timing:
-    if value not in get_args(Timing):
-        known = get_args(Timing)
-        near = nearest(value, known) if isinstance(value, str) else ""
-        raise SpecError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}{near}.")
-    return value  # type: ignore[no-any-return]
+def _one_of(known: tuple[str, ...]) -> Callable[[str, Any], str]:
+    def parse(name: str, value: Any) -> str:
+        if value not in known:
+            near = nearest(value, known) if isinstance(value, str) else ""
+            raise SpecError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}{near}.")
+        return str(value)
+
+    return parse
 
 
 def _kind(value: Any) -> str:
@@ -287,6 +296,8 @@ _PARSERS: dict[str, Callable[[str, Any], Any]] = {
     "raises": _exceptions,
     "jit": _transform,
     "constant": _flag,
-    "timing": _timing,
+    "trust": _one_of(get_args(Trust)),
+    "strict_allclose": _flag,
+    "timing": _one_of(get_args(Timing)),
     "rounds": _count,
 }

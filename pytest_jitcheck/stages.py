@@ -111,6 +111,7 @@ class Staging:
     output: Any = None
     """What the first run of the executable returned."""
     notes: list[Note] = field(default_factory=list)
+    _equations: int | None = None
 
     def trace(self) -> None:
         """Python to jaxpr; with a transform that can't trace alone, as far as it goes in one step.
@@ -167,9 +168,14 @@ class Staging:
         for stage, event in (("trace", compat.TRACE_EVENT), ("lower", compat.LOWER_EVENT), ("compile", compat.COMPILE_EVENT)):
             self._split_by_events("first_run", stage, event)
 
-    def runner(self) -> Callable[[], Any]:
-        """A function that runs the executable once, on buffers of its own where some are donated."""
-        call = self.call.copied(donated=True) if self.donates else self.call
+    def runner(self, call: Call | None = None) -> Callable[[], Any]:
+        """A function that runs the executable once, on buffers of its own where some are donated.
+
+        Args:
+            call: other values of the same shapes and statics; by default those that were traced.
+        """
+        call = call or self.call
+        call = call.copied(donated=True) if self.donates else call
         args, kwargs = (call.args, call.kwargs) if self.lowered is None else call.dynamic()
         return lambda: self.compiled(*args, **kwargs)
 
@@ -192,9 +198,16 @@ class Staging:
         """What was counted on the way."""
         return Counts(
             traces=self.traces,
-            equations=None if self.traced is None else compat.count_equations(self.traced),
+            equations=self.equations,
             compiled_programs=self.events.number(compat.COMPILE_EVENT) if self.compiled is not None else None,
         )
+
+    @property
+    def equations(self) -> int | None:
+        """Number of equations of the traced program, if the transform gives one."""
+        if self.traced is not None and self._equations is None:
+            self._equations = compat.count_equations(self.traced)
+        return self._equations
 
     def cost(self) -> Cost:
         """What the compiler says of the executable."""

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pytest_jitcheck.diagnose.evidence import Blame, Evidence
 from pytest_jitcheck.diagnose.explain import after_tracing, bad_statics, explain, within_a_transform
-from pytest_jitcheck.diagnose.source import users_traceback
+from pytest_jitcheck.diagnose.impurity import (
+    broken_equality,
+    nondeterministic,
+    second_trace_failed,
+    stale_values,
+    traces_differ,
+)
+from pytest_jitcheck.diagnose.source import Ownership, users_traceback
+from pytest_jitcheck.diagnose.trial import error_when_traced
 from pytest_jitcheck.diagnose.verdicts import (
     did_not_raise,
     eager_error,
@@ -17,13 +25,20 @@ from pytest_jitcheck.diagnose.verdicts import (
 __all__ = [
     "Blame",
     "Evidence",
+    "Ownership",
     "after_tracing",
     "bad_statics",
+    "broken_equality",
     "did_not_raise",
     "eager_error",
+    "error_when_traced",
     "explain",
     "mismatch",
+    "nondeterministic",
     "nothing_returned",
+    "second_trace_failed",
+    "stale_values",
+    "traces_differ",
     "unused_arguments",
     "users_traceback",
     "within_a_transform",

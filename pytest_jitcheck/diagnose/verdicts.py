@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_jitcheck.arguments import Call
+from pytest_jitcheck.causes import Cause
 from pytest_jitcheck.diagnose.source import Ownership, frames_of, function_line, innermost_site
 from pytest_jitcheck.report import Diagnosis, Fix, Location, Mismatch
 
@@ -82,18 +83,28 @@ _MISMATCHES = {
 _ORDER = ("structure", "shape", "value", "dtype", "weak_type")
 
 
-def mismatch(mismatches: Sequence[Mismatch], call: Call) -> Diagnosis:
-    """The two results differ."""
+def mismatch(
+    mismatches: Sequence[Mismatch], call: Call, cause: Cause | None = None, judgement: str = ""
+) -> Diagnosis:
+    """The two results differ.
+
+    Args:
+        mismatches: how.
+        call: the call.
+        cause: what makes the difference go away, if anything does.
+        judgement: how both compare to a reference, if there is one.
+    """
     worst = min(mismatches, key=lambda one: _ORDER.index(one.kind))
     kind, rule, what, advice = _MISMATCHES[worst.kind]
     where = f" at {worst.path}" if worst.path else ""
     more = f", and in {len(mismatches) - 1} more" if len(mismatches) > 1 else ""
     return Diagnosis(
         kind=kind,
-        rule=rule,
-        message=f"{call.name} {what}{where}{more}.",
+        rule=cause.rule if cause else rule,
+        message=" ".join(filter(None, [f"{call.name} {what}{where}{more}.", cause.text if cause else "", judgement])),
         location=function_line(call.fn),
-        fix=Fix(text=advice),
+        arguments=cause.arguments if cause else (),
+        fix=Fix(text=cause.fix if cause else advice),
     )
 
 
