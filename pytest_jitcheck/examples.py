@@ -86,7 +86,8 @@ def representatives(reports: Sequence[CheckReport], *, failed: bool) -> list[Che
         _representative([report for report in kept if report.name == name], failed=failed)
         for name in dict.fromkeys(report.name for report in kept)
     ]
-    return [dataclasses.replace(report, index=index) for index, report in enumerate(chosen)]
+    first = min((report.index for report in reports), default=0)
+    return [dataclasses.replace(report, index=first + number) for number, report in enumerate(chosen)]
 
 
 def _is_turned_away(report: CheckReport) -> bool:

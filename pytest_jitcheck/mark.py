@@ -8,9 +8,10 @@ from typing import Any, TypeVar, Unpack, overload
 
 import pytest
 
+from pytest_jitcheck import examples
 from pytest_jitcheck.spec import CheckSpec, Options, SpecError, Statics
 
-__all__ = ["MARKER", "jitcheck", "problem_with", "spec_of", "uncollected"]
+__all__ = ["MARKER", "asks_for_fixture", "jitcheck", "problem_with", "spec_of", "uncollected"]
 
 MARKER = "jitcheck"
 
@@ -32,13 +33,19 @@ def jitcheck(test: Any = None, /, **options: Any) -> Any:
         SpecError: for an unknown keyword, a wrong type or a value out of range.
         TypeError: for what can't be marked, such as a fixture.
     """
-    CheckSpec.from_keywords(options)
+    __tracebackhide__ = True
+    try:
+        CheckSpec.from_keywords(options)
+    except SpecError as error:
+        # From here: pytest then ends its traceback at the decorator, which is the line to change.
+        raise SpecError(f"jitcheck: {error}") from None
     if test is None:
         return lambda marked: _marked(marked, options)
     return _marked(test, options)
 
 
 def _marked(test: Any, options: dict[str, Any]) -> Any:
+    __tracebackhide__ = True
     if not inspect.isroutine(test) and not inspect.isclass(test):
         name = getattr(test, "__name__", type(test).__name__)
         raise TypeError(
@@ -68,25 +75,30 @@ def spec_of(marks: Iterable[pytest.Mark], defaults: CheckSpec) -> CheckSpec:
     return spec.over(defaults)
 
 
-def problem_with(function: Callable[..., Any], marks: Iterable[pytest.Mark], *, uses_fixture: bool) -> str | None:
+def problem_with(function: Callable[..., Any], marks: Iterable[pytest.Mark]) -> str | None:
     """What is wrong with the marks of a test, or ``None``: seen at collection, before anything runs.
 
     Args:
         function: the test function, without ``self``.
         marks: its jitcheck marks, the closest first.
-        uses_fixture: whether it checks other functions through the fixture, so that statics are not its own.
     """
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         return "jitcheck can't check an `async def` test: jax.jit compiles plain functions. Call jitcheck inside a plain test."
     try:
         spec = spec_of(marks, CheckSpec())
-        if not uses_fixture:
-            signature = inspect.signature(function)
+        # With the fixture, statics are those of the functions that the test checks.
+        if not asks_for_fixture(function):
+            signature = inspect.signature(examples.body_of(function))
             Statics.of(signature, spec.static_argnums, spec.static_argnames)
             Statics.of(signature, spec.donate_argnums, spec.donate_argnames, keyword="donate")
     except SpecError as error:
         return f"jitcheck: {error}"
     return None
+
+
+def asks_for_fixture(function: Callable[..., Any]) -> bool:
+    """Whether a test takes the `jitcheck` fixture as an argument, to check other functions with it."""
+    return MARKER in inspect.signature(function).parameters
 
 
 def uncollected(name: str, obj: object, module: str | None) -> str | None:
@@ -97,8 +109,7 @@ def uncollected(name: str, obj: object, module: str | None) -> str | None:
         obj: the object.
         module: name of the module that is being collected: what was imported from elsewhere is judged there.
     """
-    marks = vars(obj).get("pytestmark", ()) if hasattr(obj, "__dict__") else ()
-    if not any(getattr(one, "name", None) == MARKER for one in marks if not isinstance(one, str)):
+    if not _is_marked(obj) or inspect.ismodule(obj):
         return None
     if inspect.isclass(obj):
         # A base class that real test classes inherit from hands its marks down to them.
@@ -107,6 +118,16 @@ def uncollected(name: str, obj: object, module: str | None) -> str | None:
     if inspect.isroutine(obj):
         return f"jitcheck marks a function that is no test. {_COLLECTED} functions named `test...`."
     return "jitcheck marks a fixture, which is not checked: mark the tests that use it."
+
+
+def _is_marked(obj: object) -> bool:
+    try:
+        marks = vars(obj).get("pytestmark", ())
+    except Exception:  # noqa: BLE001  # no __dict__, or a proxy such as flask.request, which raises what it likes
+        return False
+    # As a class may write it: pytestmark = pytest.mark.jitcheck, with or without a list around it.
+    each = marks if isinstance(marks, (list, tuple)) else [marks]
+    return any(isinstance(one, (pytest.Mark, pytest.MarkDecorator)) and one.name == MARKER for one in each)
 
 
 _COLLECTED = "pytest collects (see python_functions and python_classes)"

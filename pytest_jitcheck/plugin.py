@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar, Unpack
 
 import pytest
 
-from pytest_jitcheck import document, hookspec, mark, summary
+from pytest_jitcheck import document, examples, hookspec, mark, summary
 from pytest_jitcheck.options import Settings, add_options
-from pytest_jitcheck.report import CheckReport, Note
-from pytest_jitcheck.spec import CheckSpec, Options, SpecError
+from pytest_jitcheck.report import CheckReport, JitCheckError, Note
+from pytest_jitcheck.spec import CheckSpec, Options
 
 if TYPE_CHECKING:
-    from pytest_jitcheck.engine import CheckResult, Seams
+    from pytest_jitcheck.engine import Seams
 
 __all__: list[str] = []
 
@@ -32,8 +33,14 @@ class _Record:
     """What the checks of one test left behind."""
 
     reports: list[CheckReport] = dataclasses.field(default_factory=list)
-    failure: BaseException | None = None
-    """What was raised for a failed check, whose text is the explanation."""
+    sent: int = 0
+    """How many of the reports pytest's own reports have carried away."""
+    failure: tuple[BaseException, CheckReport] | None = None
+    """What was raised for the last check that failed, and its report, which has the explanation."""
+    is_checking: bool = False
+    """Whether a check is under way, inside of which there can be no other."""
+    by_fixture: bool = False
+    """Whether the test has its marker because it gets at the fixture, rather than to be checked itself."""
 
 
 # --- start-up ----------------------------------------------------------------------------------------------------------
@@ -77,15 +84,14 @@ _MARKER_HELP = (
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     # A test that asks for the fixture is one of ours: `-m jitcheck` selects it.
-    if "jitcheck" in getattr(item, "fixturenames", ()) and item.get_closest_marker(mark.MARKER) is None:
-        item.add_marker(mark.MARKER)
+    if isinstance(item, pytest.Function) and "jitcheck" in item.fixturenames:
+        _mark_by_fixture(item)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marks = list(metafunc.definition.iter_markers(mark.MARKER))
     if marks or "jitcheck" in metafunc.fixturenames:
-        uses_fixture = "jitcheck" in metafunc.fixturenames
-        problem = mark.problem_with(metafunc.definition.obj, marks, uses_fixture=uses_fixture)
+        problem = mark.problem_with(metafunc.definition.obj, marks)
         if problem is not None:
             pytest.fail(f"{metafunc.definition.nodeid}: {problem}", pytrace=False)
 
@@ -94,7 +100,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> Generator[None, Any, Any]:
     collected = yield
     if not collected:
-        problem = mark.uncollected(name, obj, getattr(getattr(collector, "obj", None), "__name__", None))
+        module = collector.getparent(pytest.Module)
+        problem = mark.uncollected(name, obj, None if module is None else module.obj.__name__)
         if problem is not None:
             pytest.fail(f"{collector.nodeid}::{name}: {problem}", pytrace=False)
     return collected
@@ -104,29 +111,81 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # A test that is run again, as pytest-rerunfailures does, starts anew.
+    if _RECORD in item.stash:
+        item.stash[_RECORD] = _Record(by_fixture=_record(item).by_fixture)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     __tracebackhide__ = True
-    if pyfuncitem.get_closest_marker(mark.MARKER) is None or "jitcheck" in pyfuncitem.fixturenames:
+    if not _is_checked_itself(pyfuncitem):
         return None
-    args, kwargs = _arguments(pyfuncitem)
-    if not pyfuncitem.config.stash[_SETTINGS].enabled:
-        pyfuncitem.obj(*args, **kwargs)
+    # Once more, for marks of parameters and those that other plugins add: collection can't see them.
+    problem = mark.problem_with(pyfuncitem.obj, _marks(pyfuncitem))
+    if problem is not None:
+        pytest.fail(problem, pytrace=False)
+    spec = mark.spec_of(_marks(pyfuncitem), pyfuncitem.config.stash[_SETTINGS].spec)
+    test, (args, kwargs) = pyfuncitem.obj, _arguments(pyfuncitem)
+    if not examples.are_given_to(test):
+        _run(pyfuncitem, spec, test, args, kwargs)
         return True
-    spec = mark.spec_of(pyfuncitem.iter_markers(mark.MARKER), pyfuncitem.config.stash[_SETTINGS].spec)
-    _checked(pyfuncitem, pyfuncitem.obj, spec, args, kwargs)
+    with examples.each(test, functools.partial(_run, pyfuncitem, spec)):
+        test(*args, **kwargs)
     return True
+
+
+def _run(
+    item: pytest.Function, spec: CheckSpec, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """The eager output: of a check that passed or, with ``--no-jitcheck``, of a plain call."""
+    __tracebackhide__ = True
+    return _checked(item, fn, spec, args, kwargs) if item.config.stash[_SETTINGS].enabled else fn(*args, **kwargs)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     __tracebackhide__ = True
-    returned = yield
-    is_ours = isinstance(item, pytest.Function) and item.get_closest_marker(mark.MARKER) is not None
-    if is_ours and item.config.stash[_SETTINGS].enabled and not _record(item).reports:
+    if not _is_ours(item):
+        return (yield)
+    if not examples.are_given_to(item.obj):
+        returned = yield
+    else:
+        failed = True
+        try:
+            with examples.without_deadline(item.obj):
+                returned = yield
+            failed = False
+        finally:
+            record = _record(item)
+            record.reports[record.sent :] = examples.representatives(record.reports[record.sent :], failed=failed)
+    if item.config.stash[_SETTINGS].enabled and not _record(item).reports:
         from pytest_jitcheck.raising import nothing_checked
 
-        _fail(item, *nothing_checked(item.name, uses_fixture="jitcheck" in item.fixturenames))  # type: ignore[attr-defined]
+        _fail(item, *nothing_checked(item.name, uses_fixture=not _is_checked_itself(item)))
     return returned
+
+
+def _is_ours(item: pytest.Item) -> TypeGuard[pytest.Function]:
+    return isinstance(item, pytest.Function) and item.get_closest_marker(mark.MARKER) is not None
+
+
+def _is_checked_itself(item: pytest.Function) -> bool:
+    """Whether the test's body is what is checked, rather than what the test calls through the fixture."""
+    return _is_ours(item) and not _record(item).by_fixture and not mark.asks_for_fixture(item.obj)
+
+
+def _mark_by_fixture(item: pytest.Function) -> None:
+    if item.get_closest_marker(mark.MARKER) is None:
+        item.add_marker(mark.MARKER)
+        _record(item).by_fixture = True
+
+
+def _marks(item: pytest.Function) -> list[pytest.Mark]:
+    """The jitcheck marks of a test, the closest first: those of its parameters are closer than those of its function."""
+    of_parameters = getattr(getattr(item, "callspec", None), "marks", ())
+    return sorted(item.iter_markers(mark.MARKER), key=lambda one: one not in of_parameters)
 
 
 def _arguments(item: pytest.Function) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -153,13 +212,27 @@ def _checked(
     # The first import of jax: suites without checks must not pay for it.
     from pytest_jitcheck import engine, raising
 
-    result = engine.run_check(fn, spec, args, kwargs, _seams(item.config))
     record = _record(item)
-    record.reports.append(dataclasses.replace(result.report, nodeid=item.nodeid, index=len(record.reports)))
-    if not result.report.passed:
-        record.failure = raising.exception_of(result)
-        raise record.failure
-    return result.output
+    if record.is_checking:
+        raise RuntimeError(_NESTED)
+    record.is_checking = True
+    try:
+        result = engine.run_check(fn, spec, args, kwargs, _seams(item.config))
+    finally:
+        record.is_checking = False
+    report = dataclasses.replace(result.report, nodeid=item.nodeid, index=len(record.reports))
+    record.reports.append(report)
+    if report.passed:
+        return result.output
+    error = raising.exception_of(result)
+    record.failure = error, report
+    raise error
+
+
+_NESTED = (
+    "the jitcheck fixture was called inside of a check. A test that is marked with jitcheck and does not take the fixture "
+    "as an argument is checked itself: remove the marker, or let the test take `jitcheck` as an argument."
+)
 
 
 def _seams(config: pytest.Config) -> Seams:
@@ -182,8 +255,9 @@ def _record(item: pytest.Item) -> _Record:
 def _fail(item: pytest.Item, report: CheckReport, error: BaseException) -> None:
     __tracebackhide__ = True
     record = _record(item)
-    record.reports.append(dataclasses.replace(report, nodeid=item.nodeid, index=len(record.reports)))
-    record.failure = error
+    report = dataclasses.replace(report, nodeid=item.nodeid, index=len(record.reports))
+    record.reports.append(report)
+    record.failure = error, report
     raise error
 
 
@@ -204,8 +278,9 @@ class JitCheck:
         Raises:
             SpecError: for an unknown keyword, a wrong type or a value out of range.
         """
+        __tracebackhide__ = True
         settings = self._item.config.stash[_SETTINGS]
-        wider = mark.spec_of(self._item.iter_markers(mark.MARKER), settings.spec)
+        wider = mark.spec_of(_marks(self._item), settings.spec)
         spec = CheckSpec.from_keywords(options).over(wider)
 
         def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -220,12 +295,14 @@ class JitCheck:
 
 @pytest.fixture
 def jitcheck(request: pytest.FixtureRequest) -> JitCheck:
-    """Check functions inside a test: ``out = jitcheck(fn, **options)(*args, **kwargs)``.
-
-    Runs `fn` eagerly and under jax.jit, fails the test if they differ, and returns the eager output for ordinary asserts.
-    Options are those of the jitcheck marker: static_argnames="n", rtol=1e-5, jit=equinox.filter_jit, ...
-    """
-    return JitCheck(request.node)
+    """Check other functions inside a test: ``out = jitcheck(fn)(x, y)`` runs fn(x, y) eagerly and under jax.jit, fails the
+    test if the results differ, and returns the eager output for ordinary asserts. Options come before the call and are
+    those of the jitcheck marker (pytest --markers): ``jitcheck(fn, static_argnames="n", rtol=1e-5)(x, n=3)``.
+    """  # noqa: D205, D402  # pytest --fixtures shows the first paragraph: it has to be the whole story
+    item: pytest.Function = request.node
+    # Known already, unless it comes from request.getfixturevalue.
+    _mark_by_fixture(item)
+    return JitCheck(item)
 
 
 # --- reporting ---------------------------------------------------------------------------------------------------------
@@ -236,36 +313,40 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if isinstance(item, pytest.Function) and item.get_closest_marker(mark.MARKER) is not None:
+    if _is_ours(item):
         _attach(item, call, report)
     return report
 
 
 def _attach(item: pytest.Function, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Put what the checks found on pytest's own report, as plain values that xdist carries to the controller."""
+    """Put what the checks of this phase found on pytest's own report, as plain values that xdist carries to the controller."""
     record = _record(item)
     if report.skipped and not record.reports:
         record.reports.append(CheckReport(name=item.function.__qualname__, outcome="skipped", nodeid=item.nodeid))
-    elif call.when != "call":
-        return
-    reports = [_as_pytest_sees_it(one, report) for one in record.reports]
+    reports = [_as_pytest_sees_it(one, report) for one in record.reports[record.sent :]]
+    record.sent += len(reports)
     carrier: Any = report
-    carrier.jitcheck_disabled = not item.config.stash[_SETTINGS].enabled and not reports
     carrier.jitcheck = [one.to_json() for one in reports]
+    carrier.jitcheck_disabled = (
+        report.when == "call" and not item.config.stash[_SETTINGS].enabled and not record.reports
+    )
     if any(one.device is not None for one in reports):
         from pytest_jitcheck.engine import environment
 
         carrier.jitcheck_environment = environment()
-    if record.failure is not None and call.excinfo is not None and call.excinfo.value is record.failure and report.failed:
-        _show_explanation(item, call.excinfo, report, record.reports[-1])
+    if record.failure is not None and call.excinfo is not None and report.failed:
+        error, failed_check = record.failure
+        if call.excinfo.value is error:
+            _show_explanation(item, call.excinfo, report, failed_check)
 
 
 def _as_pytest_sees_it(check: CheckReport, report: pytest.TestReport) -> CheckReport:
-    """The report of a check; one that failed as its test's xfail says counts as pytest counts it, skipped."""
-    reason = getattr(report, "wasxfail", None)
-    if reason is None or not report.skipped or check.outcome != "failed":
+    """The report of a check; one whose failure its test expects counts as pytest counts an expected failure, skipped."""
+    if check.outcome != "failed" or report.failed:
         return check
-    note = Note(rule="expected-failure", text=f"expected to fail (xfail): {reason}".rstrip(": "))
+    reason = getattr(report, "wasxfail", None)
+    text = "the test caught the failure and passed" if reason is None else f"xfail: {reason}".removesuffix(": ")
+    note = Note(rule="expected-failure", text=f"Expected to fail ({text}).")
     return dataclasses.replace(check, outcome="skipped", notes=(*check.notes, note))
 
 
@@ -279,7 +360,13 @@ def _show_explanation(
     longrepr: Any = report.longrepr
     if item.config.getoption("tbstyle") in ("auto", "short", "line"):
         # The explanation alone: it has the user's line, and pytest's view of the frames would push it off the screen.
-        longrepr = report.longrepr = excinfo.getrepr(style="value", chain=False)
+        text = summary.failure_text(check)
+        # Others add to it as Python's notes: Hypothesis its failing example.
+        notes = [note for note in getattr(excinfo.value, "__notes__", ()) if note != text]
+        explanation = JitCheckError("\n\n".join([text, *notes]), check).with_traceback(excinfo.tb)
+        longrepr = report.longrepr = pytest.ExceptionInfo.from_exception(explanation).getrepr(
+            style="value", chain=False
+        )
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
         crash.message = f"{type(excinfo.value).__name__}: {summary.one_line(check)}"
@@ -293,26 +380,31 @@ class Collector:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self._reports: dict[tuple[str, int], CheckReport] = {}
+        self._reports: dict[str, dict[int, CheckReport]] = {}
         self._environment: Mapping[str, Any] | None = None
-        self._disabled = 0
+        self._disabled: set[str] = set()
         self._trouble = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._disabled += getattr(report, "jitcheck_disabled", False)
+        if report.when == "setup":
+            # A test that is run again, as pytest-rerunfailures does, replaces its reports.
+            self._reports.pop(report.nodeid, None)
+        if getattr(report, "jitcheck_disabled", False):
+            self._disabled.add(report.nodeid)
         self._environment = getattr(report, "jitcheck_environment", self._environment)
         for carried in getattr(report, "jitcheck", ()):
             check = CheckReport.from_json(carried)
-            # A test that is run again, as pytest-rerunfailures does, replaces its reports.
-            self._reports[check.nodeid, check.index] = check
+            self._reports.setdefault(check.nodeid, {})[check.index] = check
             self._config.hook.pytest_jitcheck_report(config=self._config, report=check)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._settings.json is None:
+        if self._settings.json is None or self._config.getoption("collectonly"):
             return
         try:
-            document.write(self._settings.json, document.build(self._all(), self._environment, created=datetime.now(UTC)))
+            document.write(
+                self._settings.json, document.build(self._all(), self._environment, created=datetime.now(UTC))
+            )
         except document.DocumentError as error:
             self._trouble = f"--jitcheck-json: {error}"
             # A gate that reads the document must not take a missing one for a good one.
@@ -323,10 +415,10 @@ class Collector:
             summary.render(
                 self._all(),
                 environment=self._environment,
-                width=terminalreporter._tw.fullwidth,
+                width=self._config.get_terminal_writer().fullwidth,
                 verbose=self._config.get_verbosity() > 0,
                 durations=self._settings.durations,
-                disabled=self._disabled,
+                disabled=len(self._disabled),
             )
         )
         if self._trouble:
@@ -337,4 +429,4 @@ class Collector:
             terminalreporter.write_line(line.text, **line.markup)
 
     def _all(self) -> Sequence[CheckReport]:
-        return list(self._reports.values())
+        return [check for checks in self._reports.values() for check in checks.values()]

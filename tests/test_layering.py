@@ -46,7 +46,7 @@ LAYERS = (
     ),
     Layer(
         name="plugin",
-        modules=frozenset({"options", "mark", "hookspec", "plugin"}),
+        modules=frozenset({"options", "mark", "examples", "hookspec", "plugin"}),
         libraries=frozenset({"pytest", "pluggy"}),
         layers=frozenset({"values", "plugin"}),
     ),
