@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from pytest_jitcheck.compat import jitted_parts
+from pytest_jitcheck.leaves import as_traced, is_key
 from pytest_jitcheck.report import Argument
 from pytest_jitcheck.spec import CheckSpec, Statics
 
@@ -190,8 +191,7 @@ def _describe_leaf(value: Any) -> str:
         dtype = np.result_type(type(value))
     if dtype is None or getattr(dtype, "kind", "") in ("U", "S", "O"):
         return f"{type(value).__name__} (no array)"
-    if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
-        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    dtype = as_traced(dtype)
     return f"{dtype.name}[{','.join(map(str, np.shape(value)))}]"
 
 
@@ -241,7 +241,7 @@ def _own(value: Any) -> Any:
 
 
 def _own_buffer(value: Any) -> Any:
-    if not isinstance(value, jax.Array) or jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+    if not isinstance(value, jax.Array) or is_key(value):
         return _own(value)
     # Through NumPy, since jnp.array(copy=True) compiles a program for each shape. Keys have no NumPy form.
     return jax.device_put(np.array(value), value.sharding)

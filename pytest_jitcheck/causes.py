@@ -35,7 +35,9 @@ def likely_cause(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, e
     return None
 
 
-def _agrees(call: Call, change_for: Callable[[int | str], Callable[[Any], Any]], compiled: Any, tolerance: Tolerance) -> bool:
+def _agrees(
+    call: Call, change_for: Callable[[int | str], Callable[[Any], Any]], compiled: Any, tolerance: Tolerance
+) -> bool:
     try:
         eager = call.changed(change_for).run()
     except Exception:  # noqa: BLE001  # a change that the function does not take explains nothing
@@ -44,7 +46,9 @@ def _agrees(call: Call, change_for: Callable[[int | str], Callable[[Any], Any]],
 
 
 def _sorted_dicts(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, eager: Any) -> Cause | None:
-    names = tuple(argument.name for argument in call.bound() if not argument.static and _has_unsorted_dict(argument.value))
+    names = tuple(
+        argument.name for argument in call.bound() if not argument.static and _has_unsorted_dict(argument.value)
+    )
     if not names:
         return None
     resorted = Call(
@@ -86,7 +90,12 @@ def _python_values(call: Call, compiled: Any, traced: Any, tolerance: Tolerance,
         if fewer and _agrees(call, lambda key, fewer=fewer: _as_jax if key in fewer else _same, compiled, tolerance):  # type: ignore[misc]
             chosen = fewer
     names = tuple(argument.name for argument in keys if argument.key in chosen)
-    is_numpy = any(isinstance(leaf, (np.ndarray, np.generic)) for a in keys if a.key in chosen for leaf in jax.tree_util.tree_leaves(a.value))
+    is_numpy = any(
+        isinstance(leaf, (np.ndarray, np.generic))
+        for a in keys
+        if a.key in chosen
+        for leaf in jax.tree_util.tree_leaves(a.value)
+    )
     what = "a NumPy array" if is_numpy else "a Python number"
     return Cause(
         rule="numpy-input" if is_numpy else "python-scalar",
@@ -101,7 +110,10 @@ def _python_values(call: Call, compiled: Any, traced: Any, tolerance: Tolerance,
 
 
 def _has_foreign_leaf(value: Any) -> bool:
-    return any(isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic)) for leaf in jax.tree_util.tree_leaves(value))
+    return any(
+        isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic))
+        for leaf in jax.tree_util.tree_leaves(value)
+    )
 
 
 def _as_jax(leaf: Any) -> Any:

@@ -11,9 +11,12 @@ import jax
 import numpy as np
 
 from pytest_jitcheck.arguments import children
+from pytest_jitcheck.leaves import as_traced, is_key, is_key_dtype
 from pytest_jitcheck.report import Mismatch
 
 __all__ = ["RTOL", "Tolerance", "compare", "lowest_precision", "same_bits"]
+
+_Array = np.ndarray[Any, Any]
 
 RTOL: dict[str, float] = {
     "float4_e2m1fn": 1.0,
@@ -63,7 +66,7 @@ class Tolerance:
 
 def lowest_precision(dtypes: Sequence[Any]) -> str | None:
     """The name of the floating dtype with the lowest precision among these, or ``None`` if there is no such dtype."""
-    names = [_part_name(dtype) for dtype in dtypes if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended)]
+    names = [_part_name(dtype) for dtype in dtypes if not is_key_dtype(dtype)]
     known = [name for name in names if name in RTOL]
     return max(known, key=RTOL.__getitem__, default=None)
 
@@ -171,10 +174,10 @@ class _Leaf:
         if check_weak_type and weak != other:
             yield self._mismatch("weak_type", f"weak_type={weak}", f"weak_type={other}")
 
-    def _dtype(self, compiled: np.ndarray[Any, Any]) -> np.dtype[Any]:
+    def _dtype(self, compiled: _Array) -> np.dtype[Any]:
         # The eager side of Python scalars and of NumPy constants has no say: 64 bits are just what Python computes with.
         dtype = getattr(self.eager, "dtype", None)
-        return compiled.dtype if dtype is None or self.is_constant or _is_key(self.eager) else dtype
+        return compiled.dtype if dtype is None or self.is_constant or is_key(self.eager) else np.dtype(dtype)
 
     def _dtype_mismatch(self, *, is_value_equal: bool) -> Mismatch | None:
         ours, theirs = getattr(self.eager, "dtype", None), getattr(self.compiled, "dtype", None)
@@ -184,20 +187,22 @@ class _Leaf:
             # A Python scalar has a kind and no width; where its value differs, that is what there is to say.
             is_same_kind = np.result_type(type(self.eager)).kind == _kind(theirs)
             return None if is_same_kind or not is_value_equal else self._dtypes(type(self.eager).__name__, theirs.name)
-        if self.is_constant and not isinstance(self.eager, jax.Array) and jax.dtypes.canonicalize_dtype(ours) == theirs:
+        if self.is_constant and not isinstance(self.eager, jax.Array) and as_traced(ours) == theirs:
             return None
         return self._dtypes(ours.name, theirs.name)
 
     def _dtypes(self, ours: str, theirs: str) -> Mismatch:
         return self._mismatch("dtype", ours, theirs)
 
-    def _mismatch(self, kind: Literal["structure", "shape", "dtype", "weak_type"], eager: str, compiled: str) -> Mismatch:
+    def _mismatch(
+        self, kind: Literal["structure", "shape", "dtype", "weak_type"], eager: str, compiled: str
+    ) -> Mismatch:
         return Mismatch(path=self.path, kind=kind, eager=eager, compiled=compiled)
 
 
-def _as_array(value: Any) -> np.ndarray[Any, Any] | None:
+def _as_array(value: Any) -> _Array | None:
     """The value as NumPy holds it; keys by their key data, and ``None`` for what is no array or number."""
-    if _is_key(value):
+    if is_key(value):
         return np.asarray(jax.random.key_data(value))
     if isinstance(value, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
         array = np.asarray(value)
@@ -205,10 +210,6 @@ def _as_array(value: Any) -> np.ndarray[Any, Any] | None:
             return np.asarray(float(value))  # beyond 64 bits
         return None if array.dtype.kind in "OUSmM" else array
     return None
-
-
-def _is_key(value: Any) -> bool:
-    return isinstance(value, jax.Array) and bool(jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended))
 
 
 def _is_weak(value: Any) -> bool:
@@ -236,7 +237,7 @@ def _part_name(dtype: Any) -> str:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype.name, str(dtype.name))
 
 
-def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _wide(array: _Array) -> _Array:
     """The same values in a type in which their differences are exact enough to be measured."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
@@ -249,8 +250,8 @@ def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _values(
     path: str,
-    eager: np.ndarray[Any, Any],
-    compiled: np.ndarray[Any, Any],
+    eager: _Array,
+    compiled: _Array,
     tolerance: Tolerance,
     dtype: np.dtype[Any],
 ) -> Mismatch | None:
@@ -269,8 +270,8 @@ def _precision(dtype: Any) -> float:
 
 def _judge(
     path: str,
-    eager: np.ndarray[Any, Any],
-    compiled: np.ndarray[Any, Any],
+    eager: _Array,
+    compiled: _Array,
     tolerance: Tolerance,
     dtype: np.dtype[Any],
 ) -> Mismatch | None:
@@ -281,7 +282,7 @@ def _judge(
     rtol, atol = tolerance.for_leaf(dtype, largest)
     difference = _difference(one, other)
     allowed = atol + rtol * magnitude
-    is_close = np.where(is_finite, difference <= allowed, _same_special(one, other, tolerance.equal_nan))
+    is_close = np.where(is_finite, difference <= allowed, _same_special(one, other, equal_nan=tolerance.equal_nan))
     if is_close.all():
         return None
     excess = np.where(is_finite, difference / np.where(allowed > 0, allowed, np.finfo(np.float64).tiny), np.inf)
@@ -305,7 +306,7 @@ def _judge(
     )
 
 
-def _difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _difference(one: _Array, other: _Array) -> _Array:
     if one.dtype.kind not in "iu" or other.dtype.kind not in "iu":
         return np.abs(one - other).astype(np.float64)
     if max(one.dtype.itemsize, other.dtype.itemsize) < 8:
@@ -314,23 +315,26 @@ def _difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.nd
     return np.where(one == other, 0, np.abs(one.astype(object) - other.astype(object))).astype(np.float64)
 
 
-def _same_special(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], equal_nan: bool) -> np.ndarray[Any, Any]:
+def _same_special(one: _Array, other: _Array, *, equal_nan: bool) -> _Array:
     """Where both hold the same infinity, or both hold NaN; complex ones part by part."""
     if "c" in (one.dtype.kind, other.dtype.kind):
-        return _same_special(one.real, other.real, equal_nan) & _same_special(one.imag, other.imag, equal_nan)
-    return (one == other) | (np.isnan(one) & np.isnan(other) & equal_nan)
+        return _same_special(one.real, other.real, equal_nan=equal_nan) & _same_special(
+            one.imag, other.imag, equal_nan=equal_nan
+        )
+    is_same: _Array = (one == other) | (np.isnan(one) & np.isnan(other) & equal_nan)
+    return is_same
 
 
-def _room(tolerance: Tolerance, magnitude: np.ndarray[Any, Any], largest: float) -> np.ndarray[Any, Any]:
+def _room(tolerance: Tolerance, magnitude: _Array, largest: float) -> _Array:
     """What a relative tolerance is multiplied by at each element."""
     return magnitude + (ATOL_SHARE * largest if tolerance.atol is None else 0.0)
 
 
 def _passing(
-    difference: np.ndarray[Any, Any],
-    room: np.ndarray[Any, Any],
-    is_close: np.ndarray[Any, Any],
-    is_finite: np.ndarray[Any, Any],
+    difference: _Array,
+    room: _Array,
+    is_close: _Array,
+    is_finite: _Array,
     *,
     start: float | None,
 ) -> float | None:
@@ -348,9 +352,7 @@ def _rounded_up(value: float) -> float:
     exponent = math.floor(math.log10(value)) - 1
     # Through text, so that 3.1e-05 is written so and not as 3.1000000000000002e-05.
     digits = math.floor(value / 10.0**exponent)
-    return next(
-        number for step in range(3) if (number := float(f"{digits + step}e{exponent}")) >= value
-    )
+    return next(number for step in range(3) if (number := float(f"{digits + step}e{exponent}")) >= value)
 
 
 def _finite(value: Any) -> float | None:
@@ -369,7 +371,7 @@ def _show(value: Any) -> str:
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def _ulps(eager: np.ndarray[Any, Any], compiled: np.ndarray[Any, Any], where: np.ndarray[Any, Any]) -> int | None:
+def _ulps(eager: _Array, compiled: _Array, where: _Array) -> int | None:
     """Largest distance in representable numbers, where both sides have the same real floating dtype."""
     if eager.dtype != compiled.dtype or _kind(eager.dtype) != "f" or not where.any():
         return None
@@ -377,7 +379,7 @@ def _ulps(eager: np.ndarray[Any, Any], compiled: np.ndarray[Any, Any], where: np
     return int(np.max(np.where(one > other, one - other, other - one)))
 
 
-def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _ordered(array: _Array) -> _Array:
     """Unsigned integers in the order of the floats: neighbouring floats are neighbours here."""
     unsigned = _UNSIGNED[array.dtype.itemsize]
     bits = np.atleast_1d(array).view(unsigned).astype(np.uint64).reshape(array.shape)
@@ -385,7 +387,7 @@ def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.where(bits & sign, sign - (bits & (sign - np.uint64(1))), bits + sign)
 
 
-def _is_same_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+def _is_same_memory(one: _Array, other: _Array) -> bool:
     if one.dtype != other.dtype:
         return False
     return one.tobytes() == other.tobytes()

@@ -116,7 +116,7 @@ def jitted_parts(fn: object) -> JittedParts | None:
         return None
     options = getattr(fn, "_jit_info", None)
     if options is None:
-        handler = inspect.unwrap(fn._cache_miss)  # type: ignore[attr-defined]
+        handler = inspect.unwrap(getattr(fn, "_cache_miss"))  # noqa: B009  # private, and of older versions only
         options = inspect.getclosurevars(handler).nonlocals.get("jit_info")
     names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
     return JittedParts(
@@ -131,7 +131,9 @@ def inner_jaxpr(traced: Any) -> Any:
 
 
 def _subjaxprs(value: Any) -> Iterator[Any]:
-    inner = getattr(value, "jaxpr", value)  # an open jaxpr gives itself on newer versions, and has no such thing on older
+    inner = getattr(
+        value, "jaxpr", value
+    )  # an open jaxpr gives itself on newer versions, and has no such thing on older
     if hasattr(inner, "eqns"):
         yield inner
     elif isinstance(value, (tuple, list)):
@@ -193,7 +195,11 @@ def _inputs_used(jaxpr: Any, outputs: Sequence[bool]) -> tuple[bool, ...]:
     for equation in reversed(jaxpr.eqns):
         leaving = [id(var) in used for var in equation.outvars]
         if any(leaving) or equation.effects:
-            used.update(id(var) for var, is_used in zip(equation.invars, _equation_inputs(equation, leaving), strict=True) if is_used)
+            used.update(
+                id(var)
+                for var, is_used in zip(equation.invars, _equation_inputs(equation, leaving), strict=True)
+                if is_used
+            )
     return tuple(id(var) in used for var in jaxpr.invars)
 
 
@@ -256,7 +262,7 @@ def jitted_inside(traced: Any) -> tuple[tuple[str, str, float], ...]:
     for equation in jaxpr.eqns:
         inner = _called_jaxpr(equation)
         if inner is not None and getattr(inner, "debug_info", None) is not None:
-            # "step at /home/me/model.py:12"
+            # It reads such as: step at /home/me/model.py:12
             name, _, place = str(inner.debug_info.func_src_info).partition(" at ")
             share = (1 + sum(1 for _ in _equations(inner))) / total
             found.append((name, place.rpartition(":")[0], share))
@@ -284,15 +290,19 @@ def run_program(traced: Any, flat_args: Sequence[Any]) -> list[Any]:
     return list(jax.core.eval_jaxpr(inner_jaxpr(traced), constants(traced), *flat_args))
 
 
+def _set_config(name: str, value: Any) -> None:
+    jax.config.update(name, value)  # type: ignore[no-untyped-call]  # JAX leaves it without types
+
+
 @contextlib.contextmanager
-def x64(enabled: bool) -> Iterator[None]:
+def x64(*, enabled: bool) -> Iterator[None]:
     """Within the block, 64-bit types are on or off."""
     before = x64_is_on()
-    jax.config.update("jax_enable_x64", enabled)
+    _set_config("jax_enable_x64", enabled)
     try:
         yield
     finally:
-        jax.config.update("jax_enable_x64", before)
+        _set_config("jax_enable_x64", before)
 
 
 def out_weak_types(traced: Any) -> tuple[bool, ...]:
@@ -387,11 +397,11 @@ def _user_place(equation: Any) -> tuple[str, int] | None:
 def unfiltered_tracebacks() -> Iterator[None]:
     """Within the block, exceptions keep JAX's own frames, whose locals say which tracer was at fault."""
     before = jax.config.jax_traceback_filtering
-    jax.config.update("jax_traceback_filtering", "off")
+    _set_config("jax_traceback_filtering", "off")
     try:
         yield
     finally:
-        jax.config.update("jax_traceback_filtering", before)
+        _set_config("jax_traceback_filtering", before)
 
 
 @functools.cache
@@ -399,13 +409,13 @@ def _listeners() -> list[Events]:
     # One pair of listeners for the process: JAX had no public way to take a listener away before 0.10.
     active: list[Events] = []
 
-    def on_duration(name: str, seconds: float, **_: Any) -> None:
+    def on_duration(event: str, duration_secs: float, **_: str | int) -> None:
         for events in active:
-            events.seconds.setdefault(name, []).append(seconds)
+            events.seconds.setdefault(event, []).append(duration_secs)
 
-    def on_event(name: str, **_: Any) -> None:
+    def on_event(event: str, **_: str | int) -> None:
         for events in active:
-            events.counts[name] = events.counts.get(name, 0) + 1
+            events.counts[event] = events.counts.get(event, 0) + 1
 
     jax.monitoring.register_event_duration_secs_listener(on_duration)
     jax.monitoring.register_event_listener(on_event)

@@ -64,7 +64,7 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _temporary(target.parent) as temporary:
             _write_through(temporary, content)
-            os.replace(temporary, target)
+            Path(temporary).replace(target)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

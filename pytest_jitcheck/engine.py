@@ -23,6 +23,7 @@ from pytest_jitcheck.arguments import Call, function_name
 from pytest_jitcheck.causes import likely_cause
 from pytest_jitcheck.compare import Tolerance, compare, lowest_precision, same_bits
 from pytest_jitcheck.judge import against_float64
+from pytest_jitcheck.leaves import ready
 from pytest_jitcheck.report import CheckReport, Device, Diagnosis, Mismatch, Note, Outcome, Stage, Timings
 from pytest_jitcheck.spec import CheckSpec, SpecError, Timing, Trust
 from pytest_jitcheck.stages import Clock, StageError, Staging, steady, warm_up
@@ -166,7 +167,9 @@ class _Check:
             return diagnose.nondeterministic(self.call)
         verdict = against_float64(self.call, self.eager_output, compiled_output, mismatches, self.tolerance)
         if verdict.is_acquitted and not self.spec.strict_allclose:
-            text = f"The results differ by more than the tolerance, but compiled is no worse than eager: {verdict.text}."
+            text = (
+                f"The results differ by more than the tolerance, but compiled is no worse than eager: {verdict.text}."
+            )
             self.notes.append(Note(rule="no-worse-than-eager", text=text))
             return None
         cause = likely_cause(self.call, compiled_output, self.staging.traced, self.tolerance, self.eager_output)
@@ -174,7 +177,7 @@ class _Check:
 
     def _is_repeatable(self) -> bool:
         try:
-            return same_bits(self.eager_output, jax.block_until_ready(self._run_plain(self.call.copied())))
+            return same_bits(self.eager_output, ready(self._run_plain(self.call.copied())))
         except Exception:  # noqa: BLE001  # it worked a moment ago: that is a difference too
             return False
 
@@ -206,7 +209,7 @@ class _Check:
         call = self.call.copied()
         started = self.seams.clock()
         try:
-            self.eager_output = jax.block_until_ready(self._run_plain(call))
+            self.eager_output = ready(self._run_plain(call))
         except Exception as error:  # noqa: BLE001  # whatever the user's function raises is part of the verdict
             self.eager_error = error
         self.eager_first_s = self.seams.clock() - started
@@ -253,6 +256,7 @@ class _Check:
             equal_nan=self.spec.equal_nan is not False,
             precision=lowest_precision([*inputs, *captured]),
         )
+
     def _vacuous(self) -> Diagnosis | None:
         if self.spec.constant:
             return None
@@ -262,7 +266,9 @@ class _Check:
         if traced is None or any(compat.dependent_outputs(traced)):
             return None
         if not jax.tree_util.tree_leaves(self.call.dynamic()):
-            self.notes.append(Note(rule="no-traced-argument", text="The call has no traced argument: one input was compared."))
+            self.notes.append(
+                Note(rule="no-traced-argument", text="The call has no traced argument: one input was compared.")
+            )
             return None
         return diagnose.unused_arguments(self.call)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from pytest_jitcheck.display import columns, cut, plural, significant_above
 from pytest_jitcheck.report import Argument, CheckReport, Location, Mismatch, Stage
@@ -88,7 +89,7 @@ def _excerpt(location: Location) -> Iterator[str]:
 
 def _shown_path(path: str) -> str:
     """The path as the terminal's reader would type it: relative, where it is below the working directory."""
-    below = os.getcwd() + os.sep
+    below = f"{Path.cwd()}{os.sep}"
     return path.removeprefix(below)
 
 

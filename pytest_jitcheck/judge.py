@@ -12,6 +12,7 @@ import numpy as np
 from pytest_jitcheck import compat
 from pytest_jitcheck.arguments import Call, map_leaves
 from pytest_jitcheck.compare import Tolerance
+from pytest_jitcheck.leaves import is_inexact, is_key
 from pytest_jitcheck.report import Mismatch
 
 __all__ = ["Verdict", "against_float64"]
@@ -78,24 +79,20 @@ def _reference(call: Call) -> Any:
 
 def _is_narrow_float(leaf: Any) -> bool:
     dtype = getattr(leaf, "dtype", None)
-    if dtype is None or jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
-        return False
-    is_inexact = jax.dtypes.issubdtype(dtype, np.inexact)
-    return is_inexact and dtype not in (np.dtype(np.float64), np.dtype(np.complex128))
+    return dtype is not None and is_inexact(dtype) and dtype not in (np.dtype(np.float64), np.dtype(np.complex128))
 
 
 def _widened(leaf: Any) -> Any:
     if not _is_narrow_float(leaf):
         return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
     # Containers stay what they are: a function may compute NumPy arrays in another way than JAX's.
-    wide = np.complex128 if jax.dtypes.issubdtype(leaf.dtype, np.complexfloating) else np.float64
+    wide = np.complex128 if leaf.dtype.kind == "c" else np.float64
     array = np.asarray(leaf).astype(wide)
     return array if isinstance(leaf, (np.ndarray, np.generic)) else jax.numpy.asarray(array)
 
 
 def _on_host(leaf: Any) -> Any:
-    is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
-    return np.asarray(leaf) if isinstance(leaf, jax.Array) and not is_key else leaf
+    return np.asarray(leaf) if isinstance(leaf, jax.Array) and not is_key(leaf) else leaf
 
 
 def _triples(reference: Any, eager: Any, compiled: Any, paths: set[str]) -> list[tuple[str, Any, Any, Any]] | None:
@@ -118,7 +115,7 @@ def _errors(path: str, reference: Any, eager: Any, compiled: Any, tolerance: Tol
     name = f"result{path}"
     dtype = np.asarray(compiled).dtype
     wide, one, other = (np.asarray(value).astype(np.complex128) for value in (reference, eager, compiled))
-    if not jax.dtypes.issubdtype(dtype, np.inexact):
+    if not is_inexact(dtype):
         is_same = bool(np.array_equal(wide, other))
         verb = "agrees" if is_same else "disagrees"
         return _Errors(is_acquitted=is_same, text=f"{name}: the compiled result {verb} with the float64 reference")
@@ -131,7 +128,9 @@ def _errors(path: str, reference: Any, eager: Any, compiled: Any, tolerance: Tol
     rtol, atol = tolerance.for_leaf(dtype, float(np.max(np.abs(wide), initial=0.0, where=np.isfinite(wide))))
     slack = (rtol * _rms(wide) + atol) / 10
     limit = (_FACTOR_COARSE if is_coarse else _FACTOR) * eager_error + slack
-    text = f"{name}: root mean square error against float64 is {compiled_error:.3g} compiled and {eager_error:.3g} eager"
+    text = (
+        f"{name}: root mean square error against float64 is {compiled_error:.3g} compiled and {eager_error:.3g} eager"
+    )
     return _Errors(is_acquitted=compiled_error <= limit, text=text)
 
 

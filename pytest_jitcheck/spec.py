@@ -91,7 +91,7 @@ class CheckSpec:
         return cls(**{name: _PARSERS[name](name, value) for name, value in keywords.items() if value is not None})
 
     def over(self, wider: CheckSpec) -> CheckSpec:
-        """This spec, with `wider` deciding what it leaves unsaid."""
+        """The same spec, with `wider` deciding what it leaves unsaid."""
         return dataclasses.replace(wider, **self.said())
 
     def said(self) -> dict[str, Any]:
@@ -231,7 +231,9 @@ def _argnums(name: str, value: Any) -> tuple[int, ...]:
     numbers = tuple(value) if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
-            raise SpecError(f"{name}={value!r} must be a number or a tuple of numbers, not {_kind_within(value, number)}.")
+            raise SpecError(
+                f"{name}={value!r} must be a number or a tuple of numbers, not {_kind_within(value, number)}."
+            )
     return tuple(number.__index__() for number in numbers)
 
 
@@ -252,7 +254,9 @@ def _exceptions(name: str, value: Any) -> type[BaseException] | tuple[type[BaseE
         raise SpecError(f"{name}={value!r} names no exception class: such a check could never pass.")
     for item in classes:
         if not (isinstance(item, type) and issubclass(item, BaseException)):
-            raise SpecError(f"{name}={value!r} must be an exception class or a tuple of them, not {_kind_within(value, item)}.")
+            raise SpecError(
+                f"{name}={value!r} must be an exception class or a tuple of them, not {_kind_within(value, item)}."
+            )
     return value  # type: ignore[no-any-return]  # narrowed by the loop, which mypy can't follow through the tuple
 
 

@@ -15,6 +15,7 @@ import jax
 
 from pytest_jitcheck import compat
 from pytest_jitcheck.arguments import Call
+from pytest_jitcheck.leaves import ready
 from pytest_jitcheck.report import Cost, Counts, Note, Stage, Timings
 from pytest_jitcheck.spec import CheckSpec, Timing
 
@@ -73,7 +74,7 @@ class Samples:
 @functools.cache
 def warm_up() -> None:
     """Pay what the first jit of a process costs, once, so that no check is charged with it."""
-    jax.block_until_ready(jax.jit(lambda x: x + 1)(0.0))
+    ready(jax.jit(lambda x: x + 1)(0.0))
 
 
 def fresh(fn: Callable[..., Any], on_trace: Callable[[], None] = lambda: None) -> Callable[..., Any]:
@@ -161,11 +162,15 @@ class Staging:
         call = self.runner()
         if self.lowered is not None:
             with self._stage("run", "first_run"):
-                self.output = jax.block_until_ready(call())
+                self.output = ready(call())
             return
         with self._stage("run", "first_run"), compat.recorded_events() as self.events, compat.unfiltered_tracebacks():
-            self.output = jax.block_until_ready(call())
-        for stage, event in (("trace", compat.TRACE_EVENT), ("lower", compat.LOWER_EVENT), ("compile", compat.COMPILE_EVENT)):
+            self.output = ready(call())
+        for stage, event in (
+            ("trace", compat.TRACE_EVENT),
+            ("lower", compat.LOWER_EVENT),
+            ("compile", compat.COMPILE_EVENT),
+        ):
             self._split_by_events("first_run", stage, event)
 
     def runner(self, call: Call | None = None) -> Callable[[], Any]:
@@ -278,5 +283,5 @@ def steady(make_call: Callable[[], Callable[[], Any]], timing: Timing, rounds: i
 def _timed(call: Callable[[], Any], repeats: int, clock: Clock) -> float:
     started = clock()
     for _ in range(repeats):
-        jax.block_until_ready(call())
+        ready(call())
     return (clock() - started) / repeats

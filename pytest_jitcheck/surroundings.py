@@ -57,7 +57,11 @@ class Surroundings:
             return _appeared(name, value)
         before, after = self.contents[name], _contents(value)
         if isinstance(value, _PLAIN):
-            return None if _is_same(before, value) else Change(name=name, text=f"went from {before!r} to {value!r}", holds_tracer=False)
+            return (
+                None
+                if _is_same(before, value)
+                else Change(name=name, text=f"went from {before!r} to {value!r}", holds_tracer=False)
+            )
         if self.held[name] is not value:
             holds = compat.is_tracer(value)
             return Change(name=name, text="was given a new value", holds_tracer=holds)
@@ -117,9 +121,8 @@ def _cell_contents(cells: dict[str, Any]) -> dict[str, Any]:
 def _of_value(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType)):
         return
-    if hasattr(value, "cache_info") or isinstance(value, (*_CONTAINERS, *_PLAIN)) or compat.is_tracer(value):
-        yield name, value
-    elif isinstance(getattr(value, "__dict__", None), dict) and not callable(value):
+    is_known = hasattr(value, "cache_info") or isinstance(value, (*_CONTAINERS, *_PLAIN)) or compat.is_tracer(value)
+    if is_known or (isinstance(getattr(value, "__dict__", None), dict) and not callable(value)):
         yield name, value
 
 
@@ -144,7 +147,8 @@ def _is_same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(_is_same(*pair) for pair in zip(one, other, strict=True))
     if not isinstance(one, _PLAIN) or not isinstance(other, _PLAIN):
         return one is other
-    return one is other or bool(one == other) or (one != one and other != other)
+    is_both_nan = one != one and other != other  # noqa: PLR0124  # what NaN is known by
+    return one is other or bool(one == other) or is_both_nan
 
 
 def _is_same_contents(before: Any, after: Any) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from pytest_jitcheck import compat, diagnose
 from pytest_jitcheck.arguments import Bound, Call
 from pytest_jitcheck.compare import Tolerance, compare, same_bits
+from pytest_jitcheck.leaves import is_floating, ready
 from pytest_jitcheck.report import Diagnosis, Note
 from pytest_jitcheck.spec import Trust
 from pytest_jitcheck.stages import StageError, Staging
@@ -60,7 +61,7 @@ def notes_on(subject: Subject, level: Trust) -> list[Note]:
 
 def _is_deterministic(subject: Subject) -> Diagnosis | None:
     try:
-        again = jax.block_until_ready(subject.eager_run(subject.call.copied()))
+        again = ready(subject.eager_run(subject.call.copied()))
     except Exception as error:  # noqa: BLE001  # it worked a moment ago
         return diagnose.nondeterministic(subject.call, error)
     if same_bits(subject.eager, again):
@@ -103,11 +104,11 @@ def _is_same_constant(one: Any, other: Any) -> bool:
 def _agrees_on_other_values(subject: Subject) -> Diagnosis | None:
     """Call both again with slightly smaller floats; a difference that a fresh compile does not show is a stale value."""
     other = subject.call.changed(lambda key: _shrunk)
-    if not any(_is_float(leaf) for leaf in jax.tree_util.tree_leaves(subject.call.dynamic())):
+    if not any(is_floating(leaf) for leaf in jax.tree_util.tree_leaves(subject.call.dynamic())):
         other = subject.call.copied()
     try:
-        eager = jax.block_until_ready(subject.eager_run(other.copied()))
-        compiled = jax.block_until_ready(subject.staging.runner(other)())
+        eager = ready(subject.eager_run(other.copied()))
+        compiled = ready(subject.staging.runner(other)())
     except Exception:  # noqa: BLE001  # other values may lie outside of what the function takes: then they say nothing
         return None
     if not compare(eager, compiled, subject.tolerance, check_dtype=False):
@@ -124,21 +125,14 @@ def _agrees_on_other_values(subject: Subject) -> Diagnosis | None:
 
 
 def _shrunk(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray) and not _is_float(leaf):
+    if isinstance(leaf, np.ndarray) and not is_floating(leaf):
         return leaf.copy()
-    if not _is_float(leaf):
+    if not is_floating(leaf):
         return leaf
     if isinstance(leaf, jax.Array):
         # Through NumPy, which compiles nothing.
         return jax.device_put((np.asarray(leaf) * np.asarray(_SHRINK, leaf.dtype)).astype(leaf.dtype), leaf.sharding)
     return type(leaf)(leaf * _SHRINK) if isinstance(leaf, (float, np.floating)) else (leaf * _SHRINK).astype(leaf.dtype)
-
-
-def _is_float(leaf: Any) -> bool:
-    if isinstance(leaf, float):
-        return True
-    dtype = getattr(leaf, "dtype", None)
-    return dtype is not None and bool(jax.dtypes.issubdtype(dtype, np.floating))
 
 
 def _statics_compare(subject: Subject) -> Diagnosis | None:
@@ -149,12 +143,17 @@ def _statics_compare(subject: Subject) -> Diagnosis | None:
     return None
 
 
+def _compares_by_identity(value: Any) -> bool:
+    kind: Any = type(value)
+    return kind.__eq__ is object.__eq__
+
+
 def _broken_equality(value: Any) -> str | None:
     try:
         twin = copy.copy(value)
     except Exception:  # noqa: BLE001  # what can't be copied can't be passed as an equal copy either
         return None
-    if twin is value or type(value).__eq__ is object.__eq__:
+    if twin is value or _compares_by_identity(value):
         return None
     try:
         is_equal = value == twin
@@ -193,7 +192,8 @@ def _effects(subject: Subject) -> Iterator[Note]:
     for change in subject.before.changes(subject.call.fn):
         yield Note(
             rule="side-effect",
-            text=f"While it is traced, the function changes `{change.name}`, which {change.text}: a side effect that jit has once, at the first call.",
+            text=f"While it is traced, the function changes `{change.name}`, which {change.text}: "
+            "a side effect that jit has once, at the first call.",
         )
 
 
@@ -201,7 +201,9 @@ def _callbacks(subject: Subject) -> Iterator[Note]:
     for callback in compat.callbacks(subject.staging.traced):
         where = "" if callback.place is None else f" (line {callback.place[1]})"
         if callback.is_used:
-            yield Note(rule="callback", text=f"The compiled program calls back into Python: {callback.primitive}{where}.")
+            yield Note(
+                rule="callback", text=f"The compiled program calls back into Python: {callback.primitive}{where}."
+            )
         else:
             yield Note(
                 rule="side-effect",
@@ -224,7 +226,8 @@ def _constants(subject: Subject) -> Iterator[Note]:
         elif size >= _LARGE_CONSTANT_BYTES:
             yield Note(
                 rule="large-constant",
-                text=f"An array of {size / 2**20:.3g} MiB{where} is captured as a constant of the compiled program: pass it as an argument.",
+                text=f"An array of {size / 2**20:.3g} MiB{where} is captured as a constant of the compiled program: "
+                "pass it as an argument.",
             )
 
 
@@ -244,8 +247,7 @@ def _retrace_risk(argument: Bound, call: Call) -> str | None:
                 f"`{name}` left out of the static arguments (tried)."
             )
     kind = type(value)
-    is_by_identity = kind.__eq__ is object.__eq__ and not callable(value) and not isinstance(value, type)
-    if is_by_identity and hasattr(value, "__dict__"):
+    if _compares_by_identity(value) and not callable(value) and hasattr(value, "__dict__"):
         return (
             f"`{name}` is static and its class {kind.__name__} has no __eq__: an equal object made for another call is a "
             "retrace and compiles again. Make it a frozen dataclass or a NamedTuple."

@@ -17,6 +17,7 @@ from pytest_jitcheck.diagnose.evidence import Evidence
 from pytest_jitcheck.diagnose.phrases import listed, static_advice
 from pytest_jitcheck.diagnose.source import function_line
 from pytest_jitcheck.diagnose.trial import Budget, as_static, error_when_traced, static_fix
+from pytest_jitcheck.leaves import is_array_like
 from pytest_jitcheck.report import Diagnosis, Fix, Location
 
 __all__ = ["RULES", "BindingRule", "kind_of"]
@@ -52,15 +53,8 @@ def _foreign(call: Call) -> list[Bound]:
     return [
         argument
         for argument in call.bound()
-        if not argument.static and any(not _is_jax_type(leaf) for leaf in jax.tree_util.tree_leaves(argument.value))
+        if not argument.static and any(not is_array_like(leaf) for leaf in jax.tree_util.tree_leaves(argument.value))
     ]
-
-
-def _is_jax_type(leaf: Any) -> bool:
-    if isinstance(leaf, np.ndarray):
-        return leaf.dtype.kind not in "OUSmM"
-    is_number = isinstance(leaf, (bool, int, float, complex, jax.Array))
-    return is_number or (isinstance(leaf, np.generic) and leaf.dtype.kind not in "OUSmM")
 
 
 def _foreign_argument(evidence: Evidence, budget: Budget) -> Diagnosis:
@@ -92,7 +86,7 @@ def _foreign_argument(evidence: Evidence, budget: Budget) -> Diagnosis:
 
 
 def _foreign_kind(value: Any) -> str:
-    leaf = next(leaf for leaf in jax.tree_util.tree_leaves(value) if not _is_jax_type(leaf))
+    leaf = next(leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array_like(leaf))
     if isinstance(leaf, np.ndarray):
         return f"a NumPy array of dtype {leaf.dtype}"
     if isinstance(leaf, str):
@@ -147,8 +141,12 @@ def _hashable_fix(call: Call, arguments: list[Bound], budget: Budget) -> Fix:
     bad = {argument.key for argument in arguments}
     names = tuple(argument.name for argument in arguments)
     # A list was meant to be static and is a tuple away from it; an array may not have been.
-    if not all(isinstance(argument.value, (list, set)) for argument in arguments) and _traces_without(call, statics, bad, budget):
-        return Fix(text=f"Take {listed(names)} out of the static arguments: the function traces without.", verified=True)
+    if not all(isinstance(argument.value, (list, set)) for argument in arguments) and _traces_without(
+        call, statics, bad, budget
+    ):
+        return Fix(
+            text=f"Take {listed(names)} out of the static arguments: the function traces without.", verified=True
+        )
     forms = {argument.key: _hashable_form(argument.value) for argument in arguments}
     if any(form is None for form in forms.values()):
         return Fix(text=_pytree_advice(arguments[0]))
@@ -173,7 +171,7 @@ def _hashable_form(value: Any) -> Any:
     # A class that compares by value without being frozen: what it holds decides.
     held = list(getattr(value, "__dict__", {}).values())
     holds_arrays = any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree_util.tree_leaves(held))
-    return None if holds_arrays or isinstance(value, (dict, set)) and not value else value
+    return None if holds_arrays or (isinstance(value, (dict, set)) and not value) else value
 
 
 def _form_advice(argument: Bound) -> str:
@@ -209,7 +207,9 @@ def _too_large(evidence: Evidence, budget: Budget) -> Diagnosis:
         ),
         location=function_line(evidence.call.fn),
         arguments=names,
-        fix=Fix(text="Pass it as a float, turn x64 on (jax_enable_x64), or split it: jax.random.key takes 64-bit seeds as two words."),
+        fix=Fix(
+            text="Pass it as a float, turn x64 on (jax_enable_x64), or split it: jax.random.key takes 64-bit seeds as two words."
+        ),
     )
 
 
@@ -247,7 +247,12 @@ def _return_line(call: Call) -> Location | None:
     except (OSError, TypeError, SyntaxError):
         return None
     returns = [node for node in ast.walk(tree) if isinstance(node, ast.Return)]
-    inner = [node for fn in ast.walk(tree) if isinstance(fn, (ast.FunctionDef, ast.Lambda)) and fn is not tree.body[0] for node in ast.walk(fn)]
+    inner = [
+        node
+        for fn in ast.walk(tree)
+        if isinstance(fn, (ast.FunctionDef, ast.Lambda)) and fn is not tree.body[0]
+        for node in ast.walk(fn)
+    ]
     own = [node for node in returns if node not in inner]
     if len(own) != 1 or defined is None:
         return None
@@ -282,7 +287,11 @@ def _aliases(call: Call) -> tuple[str, ...]:
         for leaf in jax.tree_util.tree_leaves(argument.value):
             if isinstance(leaf, (jax.Array, np.ndarray)):
                 holders.setdefault(id(leaf), []).append(argument)
-    shared = [group for group in holders.values() if len(group) > 1 and any(a.key in positions or a.key in names for a in group)]
+    shared = [
+        group
+        for group in holders.values()
+        if len(group) > 1 and any(a.key in positions or a.key in names for a in group)
+    ]
     return tuple(dict.fromkeys(argument.name for group in shared for argument in group))
 
 

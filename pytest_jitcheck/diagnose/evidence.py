@@ -165,7 +165,11 @@ class Evidence:
         self._follow(list(tracers), numbers, places, set())
         inputs = tuple(self.inputs[number] for number in sorted(numbers) if number in self.inputs)
         # An operation on constants explains nothing where an argument does.
-        staged = () if inputs else tuple(_location(*place) for place in dict.fromkeys(places) if self.ownership.is_users(place[0]))
+        staged = (
+            ()
+            if inputs
+            else tuple(_location(*place) for place in dict.fromkeys(places) if self.ownership.is_users(place[0]))
+        )
         return Blame(inputs=inputs, staged=staged)
 
     def _follow(self, tracers: list[Any], numbers: set[int], places: list[tuple[str, int]], seen: set[int]) -> None:
@@ -219,7 +223,9 @@ class Evidence:
             if len(direct) == 1:
                 return list(direct.values())
             if direct:
-                preferred = [local[name] for name in ("tracer", "val", "arg", "self") if compat.is_tracer(local.get(name))]
+                preferred = [
+                    local[name] for name in ("tracer", "val", "arg", "self") if compat.is_tracer(local.get(name))
+                ]
                 return preferred[:1] or list(direct.values())
         return self.tracers_at(self.site)
 
@@ -260,7 +266,9 @@ def _stands_for(values: Any, avals: tuple[Any, ...], inner: Any) -> bool:
     if not any(compat.is_tracer(value) and compat.trace_of(value) is not inner for value in values):
         return False
     pairs = zip(values, avals, strict=True)
-    return all(np.shape(value) == aval.shape and getattr(value, "dtype", aval.dtype) == aval.dtype for value, aval in pairs)
+    return all(
+        np.shape(value) == aval.shape and getattr(value, "dtype", aval.dtype) == aval.dtype for value, aval in pairs
+    )
 
 
 def tracers_in(value: Any) -> list[Any]:
@@ -297,7 +305,9 @@ def _is_plain(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Attribute):
         return _is_plain(node.value)
-    return isinstance(node, ast.Subscript) and _is_plain(node.value) and isinstance(node.slice, (ast.Constant, ast.Name))
+    return (
+        isinstance(node, ast.Subscript) and _is_plain(node.value) and isinstance(node.slice, (ast.Constant, ast.Name))
+    )
 
 
 def value_of(node: ast.AST | None, frame: Frame) -> Any:

@@ -89,7 +89,9 @@ def _fix(evidence: Evidence, rule: Rule, blame: Blame, budget: Budget) -> tuple[
         if statics is not None:
             text = static_advice(statics, evidence.call.name)
             # For a branch there is another way, which the author alone can choose.
-            text += "" if allow_float else f" If it changes from call to call, keep it traced instead: {_lower(rewrite)}"
+            text += (
+                "" if allow_float else f" If it changes from call to call, keep it traced instead: {_lower(rewrite)}"
+            )
             return Fix(text=text, verified=True, static_argnames=statics.names), statics
         split = _split_fix(evidence, blame, allow_float=allow_float, budget=budget)
         if split is not None:

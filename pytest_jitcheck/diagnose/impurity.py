@@ -105,5 +105,7 @@ def broken_equality(argument: Bound, what: str, call: Call) -> Diagnosis:
         ),
         location=function_line(call.fn),
         arguments=(argument.name,),
-        fix=Fix(text=f"Give {kind} an __eq__ and a __hash__ that agree: a frozen dataclass or a NamedTuple of plain values has both."),
+        fix=Fix(
+            text=f"Give {kind} an __eq__ and a __hash__ that agree: a frozen dataclass or a NamedTuple of plain values has both."
+        ),
     )

@@ -58,7 +58,9 @@ def static_advice(fix: StaticFix, function: str) -> str:
     if fix.converted:
         said += f" Pass {listed(fix.converted)} as a tuple, which can be hashed."
     if fix.needs_numpy:
-        said += " And compute with numpy or math instead of jnp: under jit, jnp makes a traced value even of plain numbers."
+        said += (
+            " And compute with numpy or math instead of jnp: under jit, jnp makes a traced value even of plain numbers."
+        )
     return said
 
 

@@ -80,7 +80,9 @@ def _fixed(text: str) -> Callable[[Evidence, Blame], str]:
 
 def _blamed(sentence: str) -> Callable[[Evidence, Blame], str]:
     """A message from a sentence with ``{it}`` for the expression, and why there is no value."""
-    return lambda evidence, blame: f"{sentence.format(it=subject(_expression(evidence)))} {because(blame, _expression(evidence))}."
+    return lambda evidence, blame: (
+        f"{sentence.format(it=subject(_expression(evidence)))} {because(blame, _expression(evidence))}."
+    )
 
 
 # --- what each family looks at ---------------------------------------------------------------------------------------
@@ -101,7 +103,9 @@ def _in_index(evidence: Evidence) -> list[Any]:
 
 
 def _boolean_locals(local: dict[str, Any]) -> list[Any]:
-    flat = [leaf for name, value in local.items() if name in ("item", "idx", "index", "i", "key") for leaf in _leaves(value)]
+    flat = [
+        leaf for name, value in local.items() if name in ("item", "idx", "index", "i", "key") for leaf in _leaves(value)
+    ]
     return [leaf for leaf in flat if compat.is_tracer(leaf) and leaf.dtype == np.bool_]
 
 
@@ -249,7 +253,8 @@ def _scalar_rewrite(evidence: Evidence, blame: Blame) -> str:
 
 def _numpy_message(evidence: Evidence, blame: Blame) -> str:
     name = syntax.callee(evidence.site) or "NumPy"
-    return f"{name} converts {_operand(evidence)} to a NumPy array, which needs its values. {because(blame, syntax.operand_text(evidence.site))}."
+    reason = because(blame, syntax.operand_text(evidence.site))
+    return f"{name} converts {_operand(evidence)} to a NumPy array, which needs its values. {reason}."
 
 
 def _numpy_rewrite(evidence: Evidence, blame: Blame) -> str:
@@ -319,8 +324,10 @@ def _item_rewrite(evidence: Evidence, blame: Blame) -> str:
 
 
 def _generic_message(evidence: Evidence, blame: Blame) -> str:
-    what = "A traced value was used where Python or a library needs a concrete one" if says_tracer(evidence) else (
-        f"The function raised {type(evidence.root).__name__} while JAX traced it, though it runs in plain Python"
+    what = (
+        "A traced value was used where Python or a library needs a concrete one"
+        if says_tracer(evidence)
+        else (f"The function raised {type(evidence.root).__name__} while JAX traced it, though it runs in plain Python")
     )
     tail = f" {because(blame)}." if blame.inputs or blame.staged else ""
     return f"{what}, at {subject(_expression(evidence), 'this line')}.{tail}"
@@ -331,6 +338,15 @@ def _generic_rewrite(evidence: Evidence, blame: Blame) -> str:
         "Keep what needs a concrete value out of the jitted function, or give it plain Python numbers: shapes, dtypes and "
         "static arguments are such under jit too. jnp functions and jax.lax control flow take traced values."
     )
+
+
+def _is_structural(evidence: Evidence) -> bool:
+    """Whether a call was given a tracer for an argument that decides the program: an axis, a length, a mode."""
+    if syntax.call_of(evidence.site) is None:
+        return False
+    unhashable = "Non-hashable static arguments" in evidence.message or "__hash__" in evidence.message
+    is_about_tracers = isinstance(evidence.root, (TypeError, ValueError)) and says_tracer(evidence)
+    return unhashable or is_about_tracers or _CONCRETE(evidence) or _INTEGER(evidence) or _ARRAY(evidence)
 
 
 _LEAK_MESSAGE = (
@@ -404,7 +420,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="boolean-mask",
         matches=_is(jax.errors.NonConcreteBooleanIndexError),
-        message=_blamed("{it} picks elements with a boolean mask, and how many there are decides the shape of the result."),
+        message=_blamed(
+            "{it} picks elements with a boolean mask, and how many there are decides the shape of the result."
+        ),
         rewrite=_mask_rewrite,
         statics="never",
         culprits=_in_index,
@@ -464,7 +482,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="structural-argument",
-        matches=lambda evidence: _is_structural(evidence),
+        matches=_is_structural,
         message=_structural_message,
         rewrite=_generic_rewrite,
         statics="structure",
@@ -473,7 +491,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="iteration-over-scalar",
-        matches=_says("iteration over a 0-d array", "cannot unpack non-iterable", "len() of unsized", "object is not iterable"),
+        matches=_says(
+            "iteration over a 0-d array", "cannot unpack non-iterable", "len() of unsized", "object is not iterable"
+        ),
         message=_blamed("{it} goes over the elements of a value that has none: a traced scalar."),
         rewrite=_iteration_rewrite,
         statics="structure",
@@ -493,7 +513,9 @@ RULES: tuple[Rule, ...] = (
         rewrite=_fixed(
             "Print with jax.debug.print('{x:.3f}', x=x), which runs when the value is there, or format the result outside."
         ),
-        culprits=lambda evidence: evidence.tracers_at(evidence.site, syntax.format_of(evidence.site)) or evidence.triggers,
+        culprits=lambda evidence: (
+            evidence.tracers_at(evidence.site, syntax.format_of(evidence.site)) or evidence.triggers
+        ),
     ),
     Rule(
         id="key-from-value",
@@ -516,7 +538,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="endless-recursion",
         matches=_is(RecursionError),
-        message=_blamed("The function calls itself without end: under jit nothing stops it. {it} is where Python gave up."),
+        message=_blamed(
+            "The function calls itself without end: under jit nothing stops it. {it} is where Python gave up."
+        ),
         rewrite=_fixed(
             "Stop on something static, or write the recursion as jax.lax.while_loop: jnp.where and jax.lax.cond trace both "
             "sides, the recursive call included."
@@ -533,15 +557,6 @@ RULES: tuple[Rule, ...] = (
         is_guess=True,
     ),
 )
-
-
-def _is_structural(evidence: Evidence) -> bool:
-    """Whether a call was given a tracer for an argument that decides the program: an axis, a length, a mode."""
-    if syntax.call_of(evidence.site) is None:
-        return False
-    unhashable = "Non-hashable static arguments" in evidence.message or "__hash__" in evidence.message
-    is_about_tracers = isinstance(evidence.root, (TypeError, ValueError)) and says_tracer(evidence)
-    return unhashable or is_about_tracers or _CONCRETE(evidence) or _INTEGER(evidence) or _ARRAY(evidence)
 
 
 def rule_for(evidence: Evidence) -> Rule:

@@ -144,7 +144,7 @@ def innermost_site(frames: list[Frame], ownership: Ownership) -> Site | None:
 
 
 def _is_jax(path: str) -> bool:
-    parts = path.split(os.sep)
+    parts = Path(path).parts
     return path.startswith("<") or any(name in parts for name in ("jax", "jaxlib", "numpy")) or not _is_package(path)
 
 
@@ -182,9 +182,7 @@ def _characters(line: str, offset: int | None) -> int | None:
     return None if offset is None else len(line.encode()[:offset].decode(errors="replace"))
 
 
-def _path_to(
-    path: str, line: int, end_line: int | None, start: int | None, end: int | None
-) -> tuple[ast.AST, ...]:
+def _path_to(path: str, line: int, end_line: int | None, start: int | None, end: int | None) -> tuple[ast.AST, ...]:
     tree = _tree("".join(linecache.getlines(path)))
     if tree is None:
         return ()
@@ -217,9 +215,10 @@ def _descend(path: tuple[ast.AST, ...], start: tuple[int, int], end: tuple[int, 
 def _span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]] | None:
     if not hasattr(node, "lineno"):
         return None
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-    column = node.col_offset if first == node.lineno else 0
-    return (first, column), (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+    place: Any = node
+    first = min([place.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+    column = place.col_offset if first == place.lineno else 0
+    return (first, column), (place.end_lineno, place.end_col_offset)
 
 
 def _statement_path(tree: ast.Module, line: int) -> tuple[ast.AST, ...]:
@@ -241,7 +240,11 @@ def function_line(fn: Callable[..., Any]) -> Location | None:
     lines = (linecache.getline(code.co_filename, number) for number in range(first, first + 50))
     # A decorated function's code begins at its first decorator.
     offset, source = next(
-        ((number, text) for number, text in enumerate(lines) if text.lstrip().startswith(("def ", "async def ", "lambda"))),
+        (
+            (number, text)
+            for number, text in enumerate(lines)
+            if text.lstrip().startswith(("def ", "async def ", "lambda"))
+        ),
         (0, linecache.getline(code.co_filename, first)),
     )
     if not source:
@@ -250,13 +253,11 @@ def function_line(fn: Callable[..., Any]) -> Location | None:
 
 
 def _code_of(fn: Any) -> CodeType | None:
-    while fn is not None and not hasattr(fn, "__code__"):
+    for _ in range(20):  # wrappers upon wrappers, and no way to go round in circles
+        if fn is None or hasattr(fn, "__code__"):
+            break
         inner = getattr(fn, "__wrapped__", None) or getattr(fn, "func", None) or getattr(fn, "__func__", None)
-        if inner is None:
-            inner = getattr(type(fn), "__call__", None) if not isinstance(fn, type) else None
-            if not hasattr(inner, "__code__"):
-                return None
-        fn = inner
+        fn = inner if inner is not None else vars(type(fn)).get("__call__")
     return getattr(fn, "__code__", None)
 
 

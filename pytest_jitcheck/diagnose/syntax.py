@@ -72,12 +72,31 @@ _SIZED = {
 _NUMBER_CALLS = ("int", "float", "complex", "bool", "round", "ord", "chr", "divmod", "pow", "abs")
 _NUMBER_MODULES = ("math", "cmath", "decimal", "fractions", "statistics")
 _STRUCTURAL = frozenset(
-    "axis axes axis1 axis2 axisa axisb axisc source destination shape newshape out_shape reps num n N M m k K size "
-    "length ord ndim num_classes decimals indices_or_sections total_repeat_length repeats dims dimension dimensions "
-    "broadcast_dimensions window window_shape kernel_size strides padding pad_width bins deg order mode method "
-    "num_segments start_index limit_index slice_sizes slice_size new_sizes keepdims side increasing offset s norm "
-    "dtype permutation perm shift unroll reverse length_ kernel features".split()
+    {
+        *("axis", "axes", "axis1", "axis2", "axisa", "axisb", "axisc", "source", "destination", "dims", "dimension"),
+        *("dimensions", "broadcast_dimensions", "permutation", "perm", "shape", "newshape", "out_shape", "new_sizes"),
+        *(
+            "reps",
+            "repeats",
+            "total_repeat_length",
+            "num",
+            "n",
+            "N",
+            "M",
+            "m",
+            "k",
+            "K",
+            "size",
+            "length",
+            "num_classes",
+        ),
+        *("num_segments", "slice_sizes", "slice_size", "start_index", "limit_index", "indices_or_sections", "bins"),
+        *("window", "window_shape", "kernel_size", "strides", "padding", "pad_width", "shift", "offset", "s"),
+        *("ord", "order", "deg", "ndim", "decimals", "mode", "method", "side", "norm", "dtype", "keepdims"),
+        *("increasing", "reverse", "unroll", "features"),
+    }
 )
+"""Parameter names that decide the program, in JAX's functions and in those that are named after them."""
 
 
 def call_of(site: Site | None) -> ast.Call | None:
@@ -159,7 +178,9 @@ def is_logic(site: Site | None) -> bool:
     """Whether `and`, `or`, `not`, `in` or a chained comparison asked, outside of an `if` or `while`."""
     if site is None or _decided(site) is not None:
         return False
-    if isinstance(site.node, ast.Compare) and (len(site.node.ops) > 1 or isinstance(site.node.ops[0], (ast.In, ast.NotIn))):
+    if isinstance(site.node, ast.Compare) and (
+        len(site.node.ops) > 1 or isinstance(site.node.ops[0], (ast.In, ast.NotIn))
+    ):
         return True
     return site.enclosing(ast.BoolOp) is not None or (
         isinstance(site.node, ast.UnaryOp) and isinstance(site.node.op, ast.Not)
@@ -174,11 +195,18 @@ def where_for(site: Site | None) -> str | None:
     if not isinstance(holder, ast.If) or len(holder.body) != 1 or site is None:
         return None
     body, other = holder.body[0], _other_side(holder, site)
-    if isinstance(body, ast.Return) and isinstance(other, ast.Return) and body.value is not None and other.value is not None:
+    if (
+        isinstance(body, ast.Return)
+        and isinstance(other, ast.Return)
+        and body.value is not None
+        and other.value is not None
+    ):
         return f"Write `return {_where(holder.test, body.value, other.value)}`."
     target = _single_target(body)
     if target is not None and isinstance(body, ast.Assign):
-        otherwise = other.value if isinstance(other, ast.Assign) and _single_target(other) == target else ast.Name(id=target)
+        otherwise = (
+            other.value if isinstance(other, ast.Assign) and _single_target(other) == target else ast.Name(id=target)
+        )
         return f"Write `{target} = {_where(holder.test, body.value, otherwise)}`."
     if isinstance(body, ast.AugAssign) and not holder.orelse and target is not None:
         changed = ast.BinOp(left=ast.Name(id=target), op=body.op, right=body.value)
@@ -272,7 +300,11 @@ def _width(part: ast.Slice, site: Site) -> ast.expr | None:
         return None
     for bound, other, operator in ((part.upper, part.lower, ast.Add), (part.lower, part.upper, ast.Sub)):
         if isinstance(bound, ast.BinOp) and isinstance(bound.op, operator):
-            sides = [(bound.left, bound.right), (bound.right, bound.left)] if operator is ast.Add else [(bound.left, bound.right)]
+            sides = (
+                [(bound.left, bound.right), (bound.right, bound.left)]
+                if operator is ast.Add
+                else [(bound.left, bound.right)]
+            )
             for same, width in sides:
                 if ast.dump(same) == ast.dump(other) and not _is_traced(width, site) and _is_traced(other, site):
                     return width
@@ -334,7 +366,12 @@ def _masked_update(site: Site, holder: str, subscript: ast.Subscript) -> str:
             f"Write {holder}.at[...].set(jnp.where(mask, {value}, old)) with plain slices in the index, and the mask in "
             "jnp.where: a mask among other indices needs to know how many elements it picks."
         )
-    changed = {"set": value, "add": f"{holder} + {value}", "multiply": f"{holder} * {value}", "mul": f"{holder} * {value}"}
+    changed = {
+        "set": value,
+        "add": f"{holder} + {value}",
+        "multiply": f"{holder} * {value}",
+        "mul": f"{holder} * {value}",
+    }
     method = call.func.attr if call is not None and isinstance(call.func, ast.Attribute) else "set"
     return f"Write jnp.where({ast.unparse(subscript.slice)}, {changed.get(method, value)}, {holder})."
 
@@ -418,7 +455,11 @@ def sized_for(site: Site | None) -> str:
         return f"Write {name}({arguments}, strip_zeros=False)."
     if keyword == "":
         return f"Call {name} outside of the jitted function: its result has no static upper bound."
-    three = " Or use jnp.where(condition, a, b) with three arguments, which keeps the shape." if name.endswith("where") else ""
+    three = (
+        " Or use jnp.where(condition, a, b) with three arguments, which keeps the shape."
+        if name.endswith("where")
+        else ""
+    )
     return f"Give an upper bound of how many there are: {name}({arguments}, size=n), with a static n, such as x.size.{three}"
 
 
@@ -428,14 +469,33 @@ def is_number_call(site: Site | None) -> bool:
     if call is None:
         return False
     module = getattr(_called(site), "__module__", None)
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in ("item", "tolist", "__index__", "__float__", "__int__")
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "item",
+        "tolist",
+        "__index__",
+        "__float__",
+        "__int__",
+    )
     return name in _NUMBER_CALLS or is_method or module in _NUMBER_MODULES
 
 
 def is_integer_call(site: Site | None) -> bool:
     """Whether the call makes a Python integer, such as a size."""
     name = callee(site).rpartition(".")[2]
-    return name in ("int", "ceil", "floor", "trunc", "__index__", "__int__", "factorial", "comb", "perm", "gcd", "lcm", "isqrt")
+    return name in (
+        "int",
+        "ceil",
+        "floor",
+        "trunc",
+        "__index__",
+        "__int__",
+        "factorial",
+        "comb",
+        "perm",
+        "gcd",
+        "lcm",
+        "isqrt",
+    )
 
 
 def scalar_for(site: Site | None) -> str:
@@ -509,7 +569,10 @@ def _structural(site: Site | None) -> list[tuple[str, ast.expr]]:
 def _static_names(parts: compat.JittedParts) -> tuple[str, ...]:
     signature = signature_of(parts.function)
     parameters = [] if signature is None else list(signature.parameters)
-    return (*parts.static_argnames, *(parameters[number] for number in parts.static_argnums if number < len(parameters)))
+    return (
+        *parts.static_argnames,
+        *(parameters[number] for number in parts.static_argnums if number < len(parameters)),
+    )
 
 
 def _bound(site: Site) -> Iterator[tuple[str, ast.expr]]:
@@ -531,7 +594,9 @@ def _bound(site: Site) -> Iterator[tuple[str, ast.expr]]:
 
 def _is_method(site: Site) -> bool:
     call = call_of(site)
-    holder = value_of(call.func.value, site.frame) if call is not None and isinstance(call.func, ast.Attribute) else None
+    holder = (
+        value_of(call.func.value, site.frame) if call is not None and isinstance(call.func, ast.Attribute) else None
+    )
     return compat.is_tracer(holder)
 
 
@@ -539,6 +604,8 @@ def _jnp_function(site: Site) -> Any:
     call = call_of(site)
     if call is None:
         return None
-    if isinstance(call.func, ast.Attribute) and (_is_method(site) or not isinstance(call.func.value, (ast.Name, ast.Attribute))):
+    if isinstance(call.func, ast.Attribute) and (
+        _is_method(site) or not isinstance(call.func.value, (ast.Name, ast.Attribute))
+    ):
         return getattr(jnp, call.func.attr, None)
     return _called(site)

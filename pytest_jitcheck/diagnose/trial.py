@@ -125,7 +125,8 @@ def works_split(call: Call, splits: Mapping[int | str, Collection[int]]) -> bool
 def _joined(value: Any, static: Collection[int], traced: list[Any]) -> Any:
     leaves, structure = jax.tree_util.tree_flatten(value)
     rest = iter(traced)
-    return structure.unflatten([leaf if number in static else next(rest) for number, leaf in enumerate(leaves)])
+    merged = [leaf if number in static else next(rest) for number, leaf in enumerate(leaves)]
+    return jax.tree_util.tree_unflatten(structure, merged)
 
 
 def _release(value: Any) -> Any:
@@ -236,7 +237,11 @@ def _declared(call: Call, keys: Collection[int | str]) -> Call:
 
 
 def _with_numpy(
-    call: Call, declared: dict[int | str, Any], chosen: dict[int | str, Bound], forms: dict[int | str, Any], budget: Budget
+    call: Call,
+    declared: dict[int | str, Any],
+    chosen: dict[int | str, Bound],
+    forms: dict[int | str, Any],
+    budget: Budget,
 ) -> StaticFix | None:
     if not chosen or not budget.allows_another:
         return None
@@ -248,7 +253,11 @@ def _with_numpy(
 
 
 def _smallest(
-    call: Call, declared: dict[int | str, Any], chosen: dict[int | str, Bound], forms: dict[int | str, Any], budget: Budget
+    call: Call,
+    declared: dict[int | str, Any],
+    chosen: dict[int | str, Bound],
+    forms: dict[int | str, Any],
+    budget: Budget,
 ) -> StaticFix:
     for key in list(chosen):
         if len(chosen) == 1 or not budget.allows_another:

@@ -63,15 +63,19 @@ _MISMATCHES = {
         "dtype_mismatch",
         "result-dtype",
         "returns another dtype when compiled",
-        "Convert the inputs with jnp.asarray before computing, so that both ways start from JAX's dtypes, or turn x64 on. "
-        "If the difference is meant, say check_dtype=False.",
+        (
+            "Convert the inputs with jnp.asarray before computing, so that both ways start from JAX's dtypes, or turn x64 on. "
+            "If the difference is meant, say check_dtype=False."
+        ),
     ),
     "value": (
         "value_mismatch",
         "result-value",
         "returns other values when compiled",
-        "If the difference is rounding, say the tolerance that would pass; if not, look for values that the function "
-        "reads from anywhere but its arguments, or that Python and JAX compute differently.",
+        (
+            "If the difference is rounding, say the tolerance that would pass; if not, look for values that the function "
+            "reads from anywhere but its arguments, or that Python and JAX compute differently."
+        ),
     ),
     "weak_type": (
         "weak_type_mismatch",
@@ -83,9 +87,7 @@ _MISMATCHES = {
 _ORDER = ("structure", "shape", "value", "dtype", "weak_type")
 
 
-def mismatch(
-    mismatches: Sequence[Mismatch], call: Call, cause: Cause | None = None, judgement: str = ""
-) -> Diagnosis:
+def mismatch(mismatches: Sequence[Mismatch], call: Call, cause: Cause | None = None, judgement: str = "") -> Diagnosis:
     """The two results differ.
 
     Args:
