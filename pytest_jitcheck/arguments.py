@@ -17,7 +17,17 @@ from pytest_jitcheck.leaves import as_traced, is_key
 from pytest_jitcheck.report import Argument
 from pytest_jitcheck.spec import CheckSpec, Statics
 
-__all__ = ["Bound", "Call", "children", "describe", "function_name", "key_text", "map_leaves", "signature_of"]
+__all__ = [
+    "Bound",
+    "Call",
+    "children",
+    "describe",
+    "function_name",
+    "key_text",
+    "map_leaves",
+    "safe_repr",
+    "signature_of",
+]
 
 _LONGEST_DESCRIPTION = 240
 
@@ -118,7 +128,7 @@ class Call:
     def describe(self) -> tuple[Argument, ...]:
         """The arguments as the report shows them."""
         return tuple(
-            Argument(name=argument.name, static=True, value=_shortened(_safe_repr(argument.value)))
+            Argument(name=argument.name, static=True, value=_shortened(safe_repr(argument.value)))
             if argument.static
             else Argument(name=argument.name, aval=_shortened(describe(argument.value)))
             for argument in self.bound()
@@ -199,7 +209,8 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_DESCRIPTION else text[: _LONGEST_DESCRIPTION - 1] + "…"
 
 
-def _safe_repr(value: Any) -> str:
+def safe_repr(value: Any) -> str:
+    """The repr of a value, or words that it has none."""
     try:
         return repr(value)
     except Exception as error:  # noqa: BLE001  # a user's __repr__ may do anything; the report goes on without it

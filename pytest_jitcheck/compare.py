@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from pytest_jitcheck.arguments import children
+from pytest_jitcheck.arguments import children, safe_repr
 from pytest_jitcheck.leaves import as_traced, is_key, is_key_dtype
 from pytest_jitcheck.report import Mismatch
 
@@ -111,6 +112,8 @@ def same_bits(one: Any, other: Any) -> bool:
 
 
 def _structure(eager: Any, compiled: Any, path: str) -> Mismatch | None:
+    if _is_same_treedef(jax.tree_util.tree_structure(eager), jax.tree_util.tree_structure(compiled)):
+        return None
     here, there = _nodes(eager), _nodes(compiled)
     if here is None and there is None:
         return None
@@ -119,11 +122,39 @@ def _structure(eager: Any, compiled: Any, path: str) -> Mismatch | None:
     keys, other_keys = [key for key, _ in here], [key for key, _ in there]
     if keys != other_keys:
         return Mismatch(path=path, kind="structure", eager=_summary(eager), compiled=_summary(compiled))
+    ours, theirs = _static_part(eager), _static_part(compiled)
+    if not _is_same_static_part(ours, theirs):
+        name = type(eager).__name__
+        return Mismatch(
+            path=path, kind="structure", eager=_cut(f"{name} with {ours}"), compiled=_cut(f"{name} with {theirs}")
+        )
     for (key, child), (_, other) in zip(here, there, strict=True):
         difference = _structure(child, other, path + jax.tree_util.keystr((key,)))
         if difference is not None:
             return difference
     return None
+
+
+def _is_same_treedef(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001  # what a node holds beside its children may have an == that raises, as NumPy's does
+        return False
+
+
+def _static_part(node: Any) -> Any:
+    """What a pytree node holds beside its children, such as the static fields of a module."""
+    treedef: Any = jax.tree_util.tree_structure(node, is_leaf=lambda value: value is not node)
+    known = treedef.node_data()
+    return None if known is None else known[1]
+
+
+def _is_same_static_part(one: Any, other: Any) -> bool:
+    if type(one) is type(other) and isinstance(one, (tuple, list)) and len(one) == len(other):
+        return all(map(_is_same_static_part, one, other))
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return all(_is_same_static_part(one[key], other[key]) for key in one)
+    return _equal_objects(one, other)
 
 
 def _nodes(value: Any) -> list[tuple[Any, Any]] | None:
@@ -136,14 +167,15 @@ def _summary(value: Any) -> str:
     if value is None or nodes is None:
         return "None" if value is None else _leaf_summary(value)
     if isinstance(value, dict):
-        return _cut(f"{type(value).__name__} with keys {', '.join(map(repr, value))}" if value else "empty dict")
+        keys = f"{type(value).__name__} with keys {', '.join(map(safe_repr, value))}"
+        return _cut(keys) if value else f"empty {type(value).__name__}"
     return f"{type(value).__name__} of {len(nodes)}"
 
 
 def _leaf_summary(value: Any) -> str:
     array = _as_array(value)
     if array is None or not hasattr(value, "dtype"):
-        return _cut(f"{type(value).__name__} {value!r}")
+        return _cut(f"{type(value).__name__} {safe_repr(value)}")
     return f"{value.dtype.name}[{','.join(map(str, np.shape(value)))}]"
 
 
@@ -162,6 +194,10 @@ class _Leaf:
             if not _equal_objects(self.eager, self.compiled):
                 yield self._mismatch("structure", _leaf_summary(self.eager), _leaf_summary(self.compiled))
             return
+        if check_dtype and self._has_other_keys():
+            # Key data of two kinds may differ in shape, which would be no help.
+            yield self._dtypes(_dtype_name(self.eager), _dtype_name(self.compiled))
+            return
         if eager.shape != compiled.shape:
             yield self._mismatch("shape", str(eager.shape), str(compiled.shape))
             return
@@ -174,7 +210,12 @@ class _Leaf:
         if check_weak_type and weak != other:
             yield self._mismatch("weak_type", f"weak_type={weak}", f"weak_type={other}")
 
-    def _dtype(self, compiled: _Array) -> np.dtype[Any]:
+    def _has_other_keys(self) -> bool:
+        if is_key(self.eager) and is_key(self.compiled):
+            return bool(self.eager.dtype != self.compiled.dtype)
+        return is_key(self.eager) or is_key(self.compiled)
+
+    def _dtype(self, compiled: _Array) -> Any:
         # The eager side of Python scalars and of NumPy constants has no say: 64 bits are just what Python computes with.
         dtype = getattr(self.eager, "dtype", None)
         return compiled.dtype if dtype is None or self.is_constant or is_key(self.eager) else np.dtype(dtype)
@@ -186,7 +227,7 @@ class _Leaf:
         if ours is None:
             # A Python scalar has a kind and no width; where its value differs, that is what there is to say.
             is_same_kind = np.result_type(type(self.eager)).kind == _kind(theirs)
-            return None if is_same_kind or not is_value_equal else self._dtypes(type(self.eager).__name__, theirs.name)
+            return None if is_same_kind or not is_value_equal else self._dtypes(_dtype_name(self.eager), theirs.name)
         if self.is_constant and not isinstance(self.eager, jax.Array) and as_traced(ours) == theirs:
             return None
         return self._dtypes(ours.name, theirs.name)
@@ -200,33 +241,53 @@ class _Leaf:
         return Mismatch(path=self.path, kind=kind, eager=eager, compiled=compiled)
 
 
+def _dtype_name(value: Any) -> str:
+    return str(value.dtype.name) if hasattr(value, "dtype") else type(value).__name__
+
+
 def _as_array(value: Any) -> _Array | None:
     """The value as NumPy holds it; keys by their key data, and ``None`` for what is no array or number."""
     if is_key(value):
         return np.asarray(jax.random.key_data(value))
     if isinstance(value, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
-        array = np.asarray(value)
-        if array.dtype.kind == "O" and isinstance(value, int):
-            return np.asarray(float(value))  # beyond 64 bits
+        array = np.asarray(value)  # of an integer beyond 64 bits, an object
         return None if array.dtype.kind in "OUSmM" else array
     return None
 
 
 def _is_weak(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex)) or bool(getattr(value, "weak_type", False))
+    # By exact type: NumPy's float64 is a Python float too and strong, and so is a bool.
+    return type(value) in (int, float, complex) or bool(getattr(value, "weak_type", False))
 
 
 def _equal_objects(eager: Any, compiled: Any) -> bool:
-    # What equinox.filter_jit hands through: functions, strings, configuration objects.
+    """Whether two things that are no arrays are the same: what `equinox.filter_jit` hands through, or static fields."""
+    if eager is compiled:
+        return True
     try:
-        return eager is compiled or bool(eager == compiled)
+        if isinstance(eager, np.ndarray) and isinstance(compiled, np.ndarray):
+            return bool(np.array_equal(eager, compiled))
+        if type(eager) is type(compiled) and _has_only_identity(eager):
+            # Each run makes its own object, and nothing says whether two are equal; of functions, their code does.
+            return _code(eager) == _code(compiled)
+        return bool(eager == compiled)
     except Exception:  # noqa: BLE001  # an __eq__ that can't answer has not said that they are equal
         return False
 
 
+def _has_only_identity(value: Any) -> bool:
+    kind: Any = type(value)
+    return kind.__eq__ is object.__eq__
+
+
+def _code(value: Any) -> tuple[Any, ...]:
+    return tuple(getattr(value, name, None) for name in ("__code__", "__module__", "__qualname__"))
+
+
 def _kind(dtype: Any) -> str:
-    # bfloat16 and the 8-bit floats are kind "V" for NumPy.
-    return "f" if dtype.name in RTOL else str(dtype.kind).replace("u", "i")
+    """NumPy's letter for a dtype, which for bfloat16, the 8-bit floats and the 4-bit integers is no help: they are "V"."""
+    kinds = {"b": np.bool_, "i": np.integer, "f": np.floating, "c": np.complexfloating}
+    return next((kind for kind, family in kinds.items() if jnp.issubdtype(dtype, family)), "O")
 
 
 def _is_exact(dtype: Any) -> bool:
@@ -276,18 +337,21 @@ def _judge(
     dtype: np.dtype[Any],
 ) -> Mismatch | None:
     one, other = _wide(eager), _wide(compiled)
-    magnitude = np.abs(one) if one.dtype.kind != "u" else one
+    # Before abs, which can't give the smallest integer's magnitude in its own type.
+    magnitude = np.abs(one.astype(np.float64) if one.dtype.kind in "iu" else one)
     is_finite = np.isfinite(one) & np.isfinite(other)
     largest = float(np.max(np.where(is_finite, magnitude, 0), initial=0.0))
     rtol, atol = tolerance.for_leaf(dtype, largest)
     difference = _difference(one, other)
     allowed = atol + rtol * magnitude
-    is_close = np.where(is_finite, difference <= allowed, _same_special(one, other, equal_nan=tolerance.equal_nan))
+    by_parts = _is_close_by_parts(one, other, rtol, atol, equal_nan=tolerance.equal_nan)
+    is_close = np.where(is_finite, difference <= allowed, by_parts)
     if is_close.all():
         return None
-    excess = np.where(is_finite, difference / np.where(allowed > 0, allowed, np.finfo(np.float64).tiny), np.inf)
-    room, exact = _room(tolerance, magnitude, largest), _is_exact(dtype)
-    worst = np.unravel_index(int(np.argmax(np.where(is_close, -1.0, excess))), one.shape)
+    far = np.where(is_finite, difference, np.where(is_close, 0.0, np.inf))
+    worst = _worst(far, allowed, is_close)
+    passing = _Passing(difference=difference[is_finite], magnitude=magnitude[is_finite], largest=largest)
+    is_hopeless = _is_exact(dtype) or not (is_finite | is_close).all()
     return Mismatch(
         path=path,
         kind="value",
@@ -295,15 +359,21 @@ def _judge(
         compiled=_show(compiled[worst]),
         mismatched=int(np.count_nonzero(~is_close)),
         size=int(one.size),
-        max_abs=_finite(np.max(np.where(is_finite, difference, np.inf if not is_finite.all() else 0.0))),
-        max_rel=_finite(np.max(np.where(is_close, 0.0, difference / np.where(magnitude > 0, magnitude, np.nan)))),
+        max_abs=_finite(np.max(far)),
+        max_rel=_finite(np.max(np.where(is_close, 0.0, far / np.where(magnitude > 0, magnitude, np.nan)))),
         max_ulp=_ulps(eager, compiled, ~is_close & is_finite),
         index=tuple(int(i) for i in worst),
         rtol=rtol,
         atol=atol,
-        passing_rtol=None if exact else _passing(difference, room, is_close, is_finite, start=tolerance.atol),
-        passing_atol=None if exact else _passing(difference, np.ones_like(difference), is_close, is_finite, start=None),
+        passing_rtol=None if is_hopeless else passing.rtol(tolerance.atol),
+        passing_atol=None if is_hopeless else passing.atol(),
     )
+
+
+def _worst(far: _Array, allowed: _Array, is_close: _Array) -> tuple[Any, ...]:
+    """Index of the element that is furthest beyond its tolerance; among those that no tolerance allows, of the furthest."""
+    excess = np.where(is_close, -1.0, np.where(allowed > 0, far / allowed, np.inf))
+    return np.unravel_index(int(np.argmax(np.where(excess == excess.max(), far, -1.0))), far.shape)
 
 
 def _difference(one: _Array, other: _Array) -> _Array:
@@ -315,44 +385,52 @@ def _difference(one: _Array, other: _Array) -> _Array:
     return np.where(one == other, 0, np.abs(one.astype(object) - other.astype(object))).astype(np.float64)
 
 
-def _same_special(one: _Array, other: _Array, *, equal_nan: bool) -> _Array:
-    """Where both hold the same infinity, or both hold NaN; complex ones part by part."""
+def _is_close_by_parts(one: _Array, other: _Array, rtol: float, atol: float, *, equal_nan: bool) -> _Array:
+    """Where both hold the same infinity, both hold NaN, or numbers that are close; complex ones part by part."""
     if "c" in (one.dtype.kind, other.dtype.kind):
-        return _same_special(one.real, other.real, equal_nan=equal_nan) & _same_special(
-            one.imag, other.imag, equal_nan=equal_nan
-        )
-    is_same: _Array = (one == other) | (np.isnan(one) & np.isnan(other) & equal_nan)
-    return is_same
+        parts = ((one.real, other.real), (one.imag, other.imag))
+        real, imag = (_is_close_by_parts(*pair, rtol, atol, equal_nan=equal_nan) for pair in parts)
+        return real & imag
+    is_near = np.isfinite(one) & np.isfinite(other) & (np.abs(one - other) <= atol + rtol * np.abs(one))
+    is_close: _Array = is_near | (one == other) | (np.isnan(one) & np.isnan(other) & equal_nan)
+    return is_close
 
 
-def _room(tolerance: Tolerance, magnitude: _Array, largest: float) -> _Array:
-    """What a relative tolerance is multiplied by at each element."""
-    return magnitude + (ATOL_SHARE * largest if tolerance.atol is None else 0.0)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Passing:
+    """The finite elements of a leaf, to find the smallest tolerance that passes, rounded up to two digits."""
+
+    difference: _Array
+    magnitude: _Array
+    largest: float
+
+    def rtol(self, atol: float | None) -> float | None:
+        """The relative tolerance that passes beside this absolute one; ``None`` where none does."""
+        # In the words of the comparison itself, so that its rounding can't make a difference.
+        if atol is None:
+            needed = self.difference / (self.magnitude + ATOL_SHARE * self.largest)
+            return self._first(needed, lambda rtol: ATOL_SHARE * rtol * self.largest + rtol * self.magnitude)
+        needed = np.where(self.difference > atol, (self.difference - atol) / self.magnitude, 0.0)
+        return self._first(needed, lambda rtol: atol + rtol * self.magnitude)
+
+    def atol(self) -> float | None:
+        """The absolute tolerance that passes alone."""
+        return self._first(self.difference, lambda atol: atol + 0.0 * self.magnitude)
+
+    def _first(self, needed: _Array, allowed: Callable[[float], _Array]) -> float | None:
+        # Where nothing differs, 0 / 0 is nothing to need.
+        largest = float(np.max(np.where(self.difference > 0, needed, 0.0), initial=0.0))
+        candidates = _rounded_up(largest) if math.isfinite(largest) else ()
+        return next((one for one in candidates if bool((self.difference <= allowed(one)).all())), None)
 
 
-def _passing(
-    difference: _Array,
-    room: _Array,
-    is_close: _Array,
-    is_finite: _Array,
-    *,
-    start: float | None,
-) -> float | None:
-    """The smallest tolerance that would pass, rounded up to two digits; ``None`` where none does."""
-    outside = ~is_close
-    if not is_finite[outside].all():
-        return None
-    needed = float(np.max((difference[outside] - (start or 0.0)) / room[outside]))
-    return _rounded_up(needed) if math.isfinite(needed) else None
-
-
-def _rounded_up(value: float) -> float:
-    if value <= 0:
-        return 0.0
-    exponent = math.floor(math.log10(value)) - 1
+def _rounded_up(value: float) -> Iterator[float]:
+    """The finite numbers of two digits from just below `value` on."""
+    mantissa, exponent = f"{value:.1e}".split("e")
+    tenths = round(10 * float(mantissa))
     # Through text, so that 3.1e-05 is written so and not as 3.1000000000000002e-05.
-    digits = math.floor(value / 10.0**exponent)
-    return next(number for step in range(3) if (number := float(f"{digits + step}e{exponent}")) >= value)
+    numbers = (float(f"{tenths + step}e{int(exponent) - 1}") for step in range(3))
+    yield from (number for number in numbers if math.isfinite(number))
 
 
 def _finite(value: Any) -> float | None:
@@ -369,11 +447,15 @@ def _show(value: Any) -> str:
 
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_SIGN_BIT = {"float4_e2m1fn": 3}
+_WITHOUT_SIGN = ("float8_e8m0fnu",)
 
 
 def _ulps(eager: _Array, compiled: _Array, where: _Array) -> int | None:
     """Largest distance in representable numbers, where both sides have the same real floating dtype."""
     if eager.dtype != compiled.dtype or _kind(eager.dtype) != "f" or not where.any():
+        return None
+    if eager.dtype.itemsize not in _UNSIGNED:  # NumPy's longdouble, which JAX does not have
         return None
     one, other = _ordered(eager)[where], _ordered(compiled)[where]
     return int(np.max(np.where(one > other, one - other, other - one)))
@@ -381,9 +463,10 @@ def _ulps(eager: _Array, compiled: _Array, where: _Array) -> int | None:
 
 def _ordered(array: _Array) -> _Array:
     """Unsigned integers in the order of the floats: neighbouring floats are neighbours here."""
-    unsigned = _UNSIGNED[array.dtype.itemsize]
-    bits = np.atleast_1d(array).view(unsigned).astype(np.uint64).reshape(array.shape)
-    sign = np.uint64(1) << np.uint64(8 * array.dtype.itemsize - 1)
+    bits = np.atleast_1d(array).view(_UNSIGNED[array.dtype.itemsize]).astype(np.uint64).reshape(array.shape)
+    if array.dtype.name in _WITHOUT_SIGN:
+        return bits
+    sign = np.uint64(1) << np.uint64(_SIGN_BIT.get(array.dtype.name, 8 * array.dtype.itemsize - 1))
     return np.where(bits & sign, sign - (bits & (sign - np.uint64(1))), bits + sign)
 
 

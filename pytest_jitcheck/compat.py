@@ -40,6 +40,7 @@ __all__ = [
     "outer_tracers",
     "program_text",
     "recorded_events",
+    "recorded_tracer_errors",
     "run_program",
     "trace_of",
     "unfiltered_tracebacks",
@@ -402,6 +403,43 @@ def unfiltered_tracebacks() -> Iterator[None]:
         yield
     finally:
         _set_config("jax_traceback_filtering", before)
+
+
+@contextlib.contextmanager
+def recorded_tracer_errors() -> Iterator[list[list[tuple[str, int]]]]:
+    """Within the block, the stack of each tracer error that JAX makes is written down, whether it is caught or not.
+
+    A function that catches it goes another way under jit than in plain Python, and nothing else shows that.
+    """
+    seen: list[list[tuple[str, int]]] = []
+    classes = (
+        jax.errors.ConcretizationTypeError,
+        jax.errors.TracerArrayConversionError,
+        jax.errors.TracerIntegerConversionError,
+        jax.errors.NonConcreteBooleanIndexError,
+        jax.errors.TracerBoolConversionError,
+    )
+    before = [(cls, cls.__dict__["__init__"]) for cls in classes if "__init__" in cls.__dict__]
+    for cls, made in before:
+        setattr(cls, "__init__", _recording(made, seen))  # noqa: B010  # mypy refuses the plain assignment
+    try:
+        yield seen
+    finally:
+        for cls, made in before:
+            setattr(cls, "__init__", made)  # noqa: B010
+
+
+def _recording(made: Callable[..., None], seen: list[list[tuple[str, int]]]) -> Callable[..., None]:
+    def __init__(self: BaseException, *args: Any, **kwargs: Any) -> None:  # noqa: N807  # it stands in for one
+        made(self, *args, **kwargs)
+        stack: list[tuple[str, int]] = []
+        frame = inspect.currentframe()
+        while frame is not None:
+            stack.append((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        seen.append(stack)
+
+    return __init__
 
 
 @functools.cache

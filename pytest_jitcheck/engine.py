@@ -140,7 +140,12 @@ class _Check:
     def _judged(self, compiled_output: Any, written: list[str]) -> CheckResult:
         if self.spec.raises is not None:
             return self._failed(diagnose.did_not_raise(_names(self.spec.raises), self.call), "run")
+        caught = diagnose.swallowed(self.staging.tracer_errors, self.call) if self.trust != "off" else None
         mismatches = self._compare(compiled_output)
+        if caught is not None and (mismatches or caught.is_broad):
+            return self._failed(caught.diagnosis(self.call), "trace", mismatches=mismatches)
+        if caught is not None:
+            self.notes.append(Note(rule="swallowed-tracer-error", text=caught.diagnosis(self.call).message))
         if mismatches and (failure := self._disagreement(mismatches, compiled_output)) is not None:
             return self._failed(failure, "compare", mismatches=mismatches)
         if written:
@@ -172,7 +177,9 @@ class _Check:
             )
             self.notes.append(Note(rule="no-worse-than-eager", text=text))
             return None
-        cause = likely_cause(self.call, compiled_output, self.staging.traced, self.tolerance, self.eager_output)
+        is_about_values = all(mismatch.kind == "value" for mismatch in mismatches)
+        traced = self.staging.traced if is_about_values else None
+        cause = likely_cause(self.call, compiled_output, traced, self.tolerance, self.eager_output)
         return diagnose.mismatch(mismatches, self.call, cause, verdict.text)
 
     def _is_repeatable(self) -> bool:

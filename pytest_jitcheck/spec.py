@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, get_args
 __all__ = ["CheckSpec", "Options", "SpecError", "Statics", "Timing", "Trust", "nearest"]
 
 Timing = Literal["off", "quick", "full"]
-Trust = Literal["off", "standard"]
+Trust = Literal["off", "standard", "full"]
 
 
 class SpecError(ValueError):
@@ -69,7 +69,7 @@ class CheckSpec:
     constant: bool | None = None
     """Whether an output that depends on no argument, or no output at all, is meant; false by default."""
     trust: Trust | None = None
-    """How much is done to make a pass mean something: ``off`` or ``standard`` (the default)."""
+    """How much is done to make a pass mean something: ``off``, ``standard`` (the default) or ``full``."""
     strict_allclose: bool | None = None
     """Whether a difference beyond tolerance fails even where compiled is no worse than eager; false by default."""
     timing: Timing | None = None

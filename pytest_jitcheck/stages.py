@@ -112,6 +112,8 @@ class Staging:
     output: Any = None
     """What the first run of the executable returned."""
     notes: list[Note] = field(default_factory=list)
+    tracer_errors: list[list[tuple[str, int]]] = field(default_factory=list)
+    """Where JAX refused a traced value while tracing, innermost place first: all of them caught, if tracing went through."""
     _equations: int | None = None
 
     def trace(self) -> None:
@@ -120,7 +122,12 @@ class Staging:
         Raises:
             StageError: what the user's function or JAX raised.
         """
-        with self._stage("trace"), compat.recorded_events() as self.events, compat.unfiltered_tracebacks():
+        with (
+            self._stage("trace"),
+            compat.recorded_events() as self.events,
+            compat.recorded_tracer_errors() as self.tracer_errors,
+            compat.unfiltered_tracebacks(),
+        ):
             jitted = self._jitted()
             if hasattr(jitted, "trace"):
                 self.traced = jitted.trace(*self.call.args, **self.call.kwargs)

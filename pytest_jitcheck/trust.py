@@ -24,8 +24,8 @@ __all__ = ["Subject", "failure_of", "notes_on"]
 _LARGE_CONSTANT_BYTES = 1 << 20
 _LONGEST_COMPARED_PROGRAM = 2_000
 """Equations up to which two programs are compared as text, which takes about 10 µs an equation."""
-_SHRINK = 1 - 2**-6
-"""What float leaves are multiplied by for the second call: keeps signs, order, zeros, and what must not exceed one."""
+_FACTORS: dict[Trust, tuple[float, ...]] = {"standard": (1 - 2**-6,), "full": (1 - 2**-6, 0.75, 0.5)}
+"""What float leaves are multiplied by for the further calls: keeps signs, order, zeros, and what must not exceed one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,8 @@ def failure_of(subject: Subject, level: Trust) -> Diagnosis | None:
     """What makes the passed comparison worthless, or ``None``."""
     if level == "off":
         return None
-    return next((found for test in _TESTS if (found := test(subject)) is not None), None)
+    tests = [test for test, levels in _TESTS if level in levels]
+    return next((found for test in tests if (found := test(subject, level)) is not None), None)
 
 
 def notes_on(subject: Subject, level: Trust) -> list[Note]:
@@ -59,7 +60,7 @@ def notes_on(subject: Subject, level: Trust) -> list[Note]:
 # --- tests -------------------------------------------------------------------------------------------------------------
 
 
-def _is_deterministic(subject: Subject) -> Diagnosis | None:
+def _is_deterministic(subject: Subject, level: Trust) -> Diagnosis | None:
     try:
         again = ready(subject.eager_run(subject.call.copied()))
     except Exception as error:  # noqa: BLE001  # it worked a moment ago
@@ -69,7 +70,7 @@ def _is_deterministic(subject: Subject) -> Diagnosis | None:
     return diagnose.nondeterministic(subject.call)
 
 
-def _traces_again(subject: Subject) -> Diagnosis | None:
+def _traces_again(subject: Subject, level: Trust) -> Diagnosis | None:
     """Trace anew, with JAX's own check for leaked tracers on, and compare the programs."""
     first = subject.staging
     if first.traced is None:
@@ -81,18 +82,20 @@ def _traces_again(subject: Subject) -> Diagnosis | None:
             second.trace()
     except StageError as failed:
         return diagnose.second_trace_failed(failed.error, subject.call, around.changes(subject.call.fn))
-    if _is_same_program(first.traced, second.traced, first.equations or 0):
+    limit = _LONGEST_COMPARED_PROGRAM if level == "standard" else None
+    if _is_same_program(first, second, limit):
         return None
     return diagnose.traces_differ(subject.call, subject.before.changes(subject.call.fn))
 
 
-def _is_same_program(one: Any, other: Any, equations: int) -> bool:
-    constants, others = compat.constants(one), compat.constants(other)
+def _is_same_program(one: Staging, other: Staging, limit: int | None) -> bool:
+    constants, others = compat.constants(one.traced), compat.constants(other.traced)
     if len(constants) != len(others):
         return False
     if any(not _is_same_constant(held, twin) for held, twin in zip(constants, others, strict=True)):
         return False
-    return equations > _LONGEST_COMPARED_PROGRAM or compat.program_text(one) == compat.program_text(other)
+    is_long = limit is not None and (one.equations or 0) > limit
+    return is_long or compat.program_text(one.traced) == compat.program_text(other.traced)
 
 
 def _is_same_constant(one: Any, other: Any) -> bool:
@@ -101,41 +104,56 @@ def _is_same_constant(one: Any, other: Any) -> bool:
     return same_bits(one, other) if hasattr(one, "dtype") else True
 
 
-def _agrees_on_other_values(subject: Subject) -> Diagnosis | None:
-    """Call both again with slightly smaller floats; a difference that a fresh compile does not show is a stale value."""
-    other = subject.call.changed(lambda key: _shrunk)
-    if not any(is_floating(leaf) for leaf in jax.tree_util.tree_leaves(subject.call.dynamic())):
-        other = subject.call.copied()
+def _agrees_on_other_values(subject: Subject, level: Trust) -> Diagnosis | None:
+    """Call both again with smaller floats; a difference that a fresh compile does not show is a stale value."""
+    is_scalable = any(is_floating(leaf) for leaf in jax.tree_util.tree_leaves(subject.call.dynamic()))
+    factors = _FACTORS[level] if is_scalable else (1.0,)
+    return next((found for factor in factors if (found := _agrees_scaled(subject, factor)) is not None), None)
+
+
+def _agrees_scaled(subject: Subject, factor: float) -> Diagnosis | None:
+    other = subject.call.changed(lambda key: lambda leaf: _scaled(leaf, factor))
     try:
         eager = ready(subject.eager_run(other.copied()))
-        compiled = ready(subject.staging.runner(other)())
+        compiled = ready(subject.staging.runner(other.copied())())
     except Exception:  # noqa: BLE001  # other values may lie outside of what the function takes: then they say nothing
         return None
     if not compare(eager, compiled, subject.tolerance, check_dtype=False):
         return None
-    fresh = Staging(call=other.copied(), spec=subject.staging.spec, clock=subject.staging.clock)
-    try:
-        for stage in (fresh.trace, fresh.lower, fresh.compile, fresh.first_run):
-            stage()
-    except StageError:
-        return None
-    if compare(eager, fresh.output, subject.tolerance, check_dtype=False):
+    anew = _compiled_anew(subject, other)
+    if anew is None or compare(eager, anew.output, subject.tolerance, check_dtype=False):
         return None
     return diagnose.stale_values(subject.call)
 
 
-def _shrunk(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray) and not is_floating(leaf):
-        return leaf.copy()
-    if not is_floating(leaf):
-        return leaf
+def _compiled_anew(subject: Subject, call: Call) -> Staging | None:
+    anew = Staging(call=call.copied(), spec=subject.staging.spec, clock=subject.staging.clock)
+    try:
+        for stage in (anew.trace, anew.lower, anew.compile, anew.first_run):
+            stage()
+    except StageError:
+        return None
+    return anew
+
+
+def _scaled(leaf: Any, factor: float) -> Any:
+    if not is_floating(leaf) or factor == 1:
+        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
     if isinstance(leaf, jax.Array):
         # Through NumPy, which compiles nothing.
-        return jax.device_put((np.asarray(leaf) * np.asarray(_SHRINK, leaf.dtype)).astype(leaf.dtype), leaf.sharding)
-    return type(leaf)(leaf * _SHRINK) if isinstance(leaf, (float, np.floating)) else (leaf * _SHRINK).astype(leaf.dtype)
+        return jax.device_put((np.asarray(leaf) * np.asarray(factor, leaf.dtype)).astype(leaf.dtype), leaf.sharding)
+    return type(leaf)(leaf * factor) if isinstance(leaf, (float, np.floating)) else (leaf * factor).astype(leaf.dtype)
 
 
-def _statics_compare(subject: Subject) -> Diagnosis | None:
+def _compiles_the_same(subject: Subject, level: Trust) -> Diagnosis | None:
+    """Compile a second time, from a fresh trace, and compare the two results to the last bit."""
+    anew = _compiled_anew(subject, subject.call)
+    if anew is None or same_bits(anew.output, subject.staging.output):
+        return None
+    return diagnose.traces_differ(subject.call, ())
+
+
+def _statics_compare(subject: Subject, level: Trust) -> Diagnosis | None:
     """A static argument whose equal copy is another one to jit compiles again at every call."""
     for argument in subject.call.bound():
         if argument.static and (what := _broken_equality(argument.value)) is not None:
@@ -166,12 +184,14 @@ def _broken_equality(value: Any) -> str | None:
         return f"comparing it with an equal copy raised {type(error).__name__}"
 
 
-_TESTS: tuple[Callable[[Subject], Diagnosis | None], ...] = (
-    _is_deterministic,
-    _statics_compare,
-    _traces_again,
-    _agrees_on_other_values,
+_TESTS: tuple[tuple[Callable[[Subject, Trust], Diagnosis | None], tuple[Trust, ...]], ...] = (
+    (_is_deterministic, ("standard", "full")),
+    (_statics_compare, ("standard", "full")),
+    (_traces_again, ("standard", "full")),
+    (_agrees_on_other_values, ("standard", "full")),
+    (_compiles_the_same, ("full",)),
 )
+"""Each test with the levels that include it."""
 
 
 # --- notes -------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pytest_jitcheck.diagnose.impurity import (
     traces_differ,
 )
 from pytest_jitcheck.diagnose.source import Ownership, users_traceback
+from pytest_jitcheck.diagnose.swallowed import Swallowed, swallowed
 from pytest_jitcheck.diagnose.trial import error_when_traced
 from pytest_jitcheck.diagnose.verdicts import (
     did_not_raise,
@@ -26,6 +27,7 @@ __all__ = [
     "Blame",
     "Evidence",
     "Ownership",
+    "Swallowed",
     "after_tracing",
     "bad_statics",
     "broken_equality",
@@ -38,6 +40,7 @@ __all__ = [
     "nothing_returned",
     "second_trace_failed",
     "stale_values",
+    "swallowed",
     "traces_differ",
     "unused_arguments",
     "users_traceback",

@@ -24,6 +24,7 @@ __all__ = [
     "function_line",
     "innermost_site",
     "site_of",
+    "syntax_at",
     "users_traceback",
 ]
 
@@ -180,6 +181,12 @@ def _positions(code: CodeType, frame: Frame) -> tuple[int, int | None, int | Non
 def _characters(line: str, offset: int | None) -> int | None:
     """A column in characters; Python counts bytes of UTF-8."""
     return None if offset is None else len(line.encode()[:offset].decode(errors="replace"))
+
+
+def syntax_at(path: str, line: int) -> tuple[ast.AST, ...]:
+    """From the module down to the innermost statement of a line; empty without source."""
+    tree = _tree("".join(linecache.getlines(path)))
+    return () if tree is None else _statement_path(tree, line)
 
 
 def _path_to(path: str, line: int, end_line: int | None, start: int | None, end: int | None) -> tuple[ast.AST, ...]:
