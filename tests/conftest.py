@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
+
 # First, and here: pytester runs pytest in this process and afterwards forgets the modules that were imported meanwhile.
 # A jax that is imported for the second time aborts the interpreter.
 import jax  # noqa: F401
+import pytest
+
+import pytest_jitcheck.engine  # noqa: F401  # forgotten and imported again, it would cost each of those tests its time
 
 __all__: list[str] = []
 
 pytest_plugins = ["pytester"]
+
+_HEADER = """\
+import jax, jax.numpy as jnp, numpy as np, pytest
+from pytest_jitcheck import jitcheck
+
+@pytest.fixture
+def x():
+    return jnp.arange(6.0) - 2.5
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
+    """Runs pytest, in this process, on a suite of this source, with the usual imports and a fixture `x` before it."""
+
+    def run_suite(source: str, *arguments: str) -> pytest.RunResult:
+        pytester.makepyfile(test_suite=_HEADER + textwrap.dedent(source))
+        # Its summary hook imports Hypothesis, which takes a second each time.
+        without = () if "hypothesis" in source else ("-p", "no:hypothesispytest")
+        return pytester.runpytest_inprocess("-p", "no:cacheprovider", *without, "--jitcheck-timing=off", *arguments)
+
+    return run_suite
