@@ -27,6 +27,7 @@ NO_RULES = {
     "site-packages",
     "speed-up",
     "stage-failure",
+    "utf-8",
 }
 """Words with a dash in the package's source that are no rules."""
 
