@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +12,14 @@ from typing import Any
 
 import pytest
 
+from pytest_jitcheck import manual
 from pytest_jitcheck.spec import CheckSpec, SpecError, nearest
 
-__all__ = ["OPTIONS", "Option", "Settings", "add_options"]
+__all__ = ["OPTIONS", "Option", "Settings", "add_options", "explained"]
+
+_EXPLAIN = "--jitcheck-explain"
+_WIDEST = 100
+"""Columns of a line that is still easy to read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +102,24 @@ def add_options(parser: pytest.Parser) -> None:
             shape = {"action": argparse.BooleanOptionalAction}
         group.addoption(option.flag, dest=option.name, default=None, help=option.help, **shape)
         parser.addini(option.name, option.help, default=None)
+    # No row of the table: it is something to do, and no setting that an ini file could hold.
+    group.addoption(_EXPLAIN, metavar="RULE", help="Print what a failure's rule means, such as boolean-mask, and run nothing.")
+
+
+def explained(config: pytest.Config) -> pytest.ExitCode | None:
+    """Print the section of the rule that was asked for; ``None`` where none was.
+
+    Raises:
+        pytest.UsageError: with the nearest rule and all others, if there is none of that name.
+    """
+    rule = config.getoption("jitcheck_explain")
+    if rule is None:
+        return None
+    try:
+        sys.stdout.write(manual.section(rule, width=min(shutil.get_terminal_size().columns, _WIDEST)))
+    except manual.UnknownRuleError as error:
+        raise pytest.UsageError(f"{_EXPLAIN}: {error}") from None
+    return pytest.ExitCode.OK
 
 
 def _keyword(name: str, number: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar, Unpack
 import pytest
 
 from pytest_jitcheck import document, examples, hookspec, mark, summary
-from pytest_jitcheck.options import Settings, add_options
+from pytest_jitcheck.options import Settings, add_options, explained
 from pytest_jitcheck.report import CheckReport, JitCheckError, Note
 from pytest_jitcheck.spec import CheckSpec, Options
 
@@ -52,6 +52,11 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> pytest.ExitCode | None:
+    return explained(config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

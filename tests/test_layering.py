@@ -34,7 +34,7 @@ class Layer:
 LAYERS = (
     Layer(
         name="values",
-        modules=frozenset({"__init__", "spec", "report", "gates", "display", "failure", "summary", "document"}),
+        modules=frozenset({"__init__", "spec", "report", "gates", "display", "failure", "summary", "document", "manual"}),
         libraries=frozenset(),
         layers=frozenset({"values"}),
     ),
