@@ -9,7 +9,8 @@ import contextlib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "JittedParts",
     "Origin",
     "callbacks",
+    "configuration",
     "constant_place",
     "constants",
     "cost_of",
@@ -35,12 +37,15 @@ __all__ = [
     "jitted_inside",
     "jitted_parts",
     "longest_loop",
+    "module_copy",
+    "module_state",
     "origin_of",
     "out_weak_types",
     "outer_tracers",
     "program_text",
     "recorded_events",
     "recorded_tracer_errors",
+    "restore_configuration",
     "run_program",
     "trace_of",
     "unfiltered_tracebacks",
@@ -291,6 +296,32 @@ def run_program(traced: Any, flat_args: Sequence[Any]) -> list[Any]:
     return list(jax.core.eval_jaxpr(inner_jaxpr(traced), constants(traced), *flat_args))
 
 
+_GUARDED = (
+    "jax_enable_x64",
+    "jax_default_device",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_disable_jit",
+    "jax_debug_nans",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+)
+"""Settings that change what later code computes."""
+
+
+def configuration() -> dict[str, Any]:
+    """The settings of JAX that change what later code computes."""
+    return {name: getattr(jax.config, name) for name in _GUARDED if hasattr(jax.config, name)}
+
+
+def restore_configuration(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Set back what has changed since `before`, and give what each changed setting had become."""
+    changed = {name: value for name, value in configuration().items() if value != before[name]}
+    for name in changed:
+        _set_config(name, before[name])
+    return changed
+
+
 def _set_config(name: str, value: Any) -> None:
     jax.config.update(name, value)  # type: ignore[no-untyped-call]  # JAX leaves it without types
 
@@ -392,6 +423,20 @@ def _user_place(equation: Any) -> tuple[str, int] | None:
     except AttributeError:  # JAX before 0.7 takes the source info itself
         place = source_info_util.user_frame(info)
     return None if place is None else (place.file_name, place.start_line)
+
+
+def module_state(leaf: Any) -> Any:
+    """The arrays of an nnx module that is no pytree, which they are since flax 0.11; any other leaf as it is."""
+    nnx = sys.modules.get("flax.nnx")
+    if nnx is None or not isinstance(leaf, nnx.Object):
+        return leaf
+    return type(leaf), nnx.to_pure_dict(nnx.state(leaf))
+
+
+def module_copy(leaf: Any) -> Any:
+    """A twin of an nnx module that is no pytree, which a call may then change; any other leaf as it is."""
+    nnx = sys.modules.get("flax.nnx")
+    return leaf if nnx is None or not isinstance(leaf, nnx.Object) else nnx.clone(leaf)
 
 
 @contextlib.contextmanager

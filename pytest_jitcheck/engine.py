@@ -124,10 +124,20 @@ class _Check:
     def run(self) -> CheckResult:
         if self.timing != "off":
             warm_up()
+        before = compat.configuration()
+        try:
+            return self._run(before)
+        finally:
+            # Later runs, for trust and for times, change it again.
+            compat.restore_configuration(before)
+
+    def _run(self, before: Mapping[str, Any]) -> CheckResult:
         stopped = _stop_of(self.staging.trace)
+        self._restore(before)
         self._choose_reference()
         # Traced first: a function that keeps a tracer for later, in a cache or in a global, shows it here.
         written = self._run_eagerly()
+        self._restore(before)
         if stopped is None and (self.eager_error is None or self.staging.traced is None):
             stopped = _stop_of(self.staging.lower, self.staging.compile, self.staging.first_run)
         self.notes.extend(self.staging.notes)
@@ -136,6 +146,13 @@ class _Check:
         if self.eager_error is not None:
             return self._failed(diagnose.after_tracing(self.eager_error, self.call), "eager", error=self.eager_error)
         return self._judged(self.staging.output, written)
+
+    def _restore(self, before: Mapping[str, Any]) -> None:
+        """Set JAX's settings back, and note which ones the function changed."""
+        for name, value in compat.restore_configuration(before).items():
+            text = f"The function sets {name} to {value!r}, for all code that runs after it: it was set back to {before[name]!r}."
+            if all(note.text != text for note in self.notes):
+                self.notes.append(Note(rule="changed-setting", text=text))
 
     def _judged(self, compiled_output: Any, written: list[str]) -> CheckResult:
         if self.spec.raises is not None:
