@@ -272,6 +272,9 @@ class JitCheck:
     def __init__(self, item: pytest.Function) -> None:
         self._item = item
 
+    def __repr__(self) -> str:
+        return "jitcheck"
+
     def __call__(self, fn: Callable[_P, _R], **options: Unpack[Options]) -> Callable[_P, _R]:
         """A function that checks one call of `fn` and returns the eager output; a failed check fails the test.
 
@@ -288,6 +291,8 @@ class JitCheck:
         wider = mark.spec_of(_marks(self._item), settings.spec)
         spec = CheckSpec.from_keywords(options).over(wider)
 
+        # Under the name of the function, for pytest's account of a failed assert; its other attributes stay its own.
+        @functools.wraps(fn, updated=())
         def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             __tracebackhide__ = True
             if not settings.enabled:
