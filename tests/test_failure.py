@@ -7,8 +7,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pytest_jitcheck.failure import failure_text, one_line
 from pytest_jitcheck.report import Argument, CheckReport, Diagnosis, Fix, Location, Mismatch, Note, Stage
