@@ -1,5 +1,7 @@
 """Arguments and results that are no arrays, and arguments that were declared wrongly."""
 
+import typing
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -102,3 +104,33 @@ def mixed(state, other):
 def test_a_buffer_that_is_donated_and_read(jitcheck, x):
     """The buffer of an argument is given away, and another argument is the same buffer."""
     jitcheck(mixed, donate_argnames="state")(x, x)
+
+
+class Grid:
+    """A grid of points, hashed by its address, so that equal grids have different hashes."""
+
+    def __init__(self, points, spacing):
+        self.points, self.spacing = points, spacing
+
+    def __eq__(self, other):
+        return (self.points, self.spacing) == (other.points, other.spacing)
+
+    def __hash__(self):
+        return id(self)
+
+
+class GridFixed(typing.NamedTuple):
+    """A grid of points; a NamedTuple of plain values is equal to its copies, and hashed like them."""
+
+    points: int
+    spacing: float
+
+
+def integral(values, grid):
+    return values.sum() * grid.spacing / grid.points
+
+
+@pytest.mark.gallery("broken-equality", at="def integral", blames=["grid"])
+def test_a_static_argument_that_jit_never_finds_again(jitcheck, x):
+    """An equal object with another hash is another program: each call would compile."""
+    jitcheck(integral, static_argnames="grid")(x, Grid(6, 0.5))

@@ -14,7 +14,7 @@ def phase_fixed(time, period):
     return jnp.sin(jnp.float32(time) % jnp.float32(period))
 
 
-@pytest.mark.gallery("result-value", at="def phase")
+@pytest.mark.gallery("python-scalar", at="def phase", blames=["period"])
 def test_a_remainder_of_python_numbers(jitcheck):
     """Python computes 0.3 % 0.1 in double precision, JAX in single: 0.1 and 0.0 are both right."""
     jitcheck(phase)(0.3, 0.1)
@@ -28,7 +28,7 @@ def blend_fixed(old, new, decay):
     return new + decay * (old - new)
 
 
-@pytest.mark.gallery("result-value", at="def blend")
+@pytest.mark.gallery("python-scalar", at="def blend", blames=["decay"])
 def test_a_small_difference_of_python_numbers(jitcheck):
     """`1 - decay` loses most of its digits in single precision."""
     jitcheck(blend)(jnp.zeros(4), jnp.ones(4), 0.9999)
@@ -43,7 +43,7 @@ def best_fixed(scores, k):
     return jnp.sort(scores)[-k:]
 
 
-@pytest.mark.gallery("result-value", at="def best")
+@pytest.mark.gallery("numpy-input", at="def best", blames=["scores"])
 def test_sorting_in_place(jitcheck):
     """`.sort()` sorts a NumPy array in place, and gives a new array for a traced one."""
     jitcheck(best, static_argnames="k")(np.array([3.0, 1.0, 2.0], dtype=np.float32), 2)
@@ -57,7 +57,7 @@ def features_fixed(columns):
     return jnp.stack([columns[name] for name in sorted(columns)])
 
 
-@pytest.mark.gallery("result-value", at="def features")
+@pytest.mark.gallery("dict-order", at="def features", blames=["columns"])
 def test_the_order_of_a_dict(jitcheck, x):
     """JAX hands dicts over with their keys sorted."""
     jitcheck(features)({"velocity": x, "position": 2 * x})
@@ -71,7 +71,7 @@ def brightness_fixed(image):
     return jnp.asarray(image) / 255
 
 
-@pytest.mark.gallery("result-dtype", at="def brightness")
+@pytest.mark.gallery("numpy-input", at="def brightness", blames=["image"])
 def test_double_precision_from_numpy(jitcheck):
     """NumPy divides bytes in double precision, JAX in single."""
     jitcheck(brightness)(np.arange(0, 256, 51, dtype=np.uint8))
@@ -85,7 +85,7 @@ def as_column_fixed(x):
     return jnp.asarray(x)[:, None]
 
 
-@pytest.mark.gallery("result-shape", at="def as_column")
+@pytest.mark.gallery("numpy-input", at="def as_column", blames=["x"])
 def test_another_path_for_numpy(jitcheck):
     """A function that asks for the type of its input takes another path under jit."""
     jitcheck(as_column)(np.ones(3, dtype=np.float32))

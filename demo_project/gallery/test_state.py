@@ -71,7 +71,7 @@ def augmented_fixed(key, image):
     return image + jax.random.normal(key, image.shape)
 
 
-@pytest.mark.gallery("result-value", at="def augmented")
+@pytest.mark.gallery("nondeterministic", at="def augmented")
 def test_noise_from_numpy(jitcheck, image):
     """Random numbers of NumPy are drawn once, while JAX traces."""
     jitcheck(augmented)(image)
@@ -92,3 +92,40 @@ def mean_of_batch_fixed(weights):
 def test_a_result_that_ignores_its_arguments(jitcheck):
     """The argument was forgotten: such a check would pass whatever the function does."""
     jitcheck(mean_of_batch)(jnp.ones(8))
+
+
+CALLS = {"count": 0}
+
+
+def annealed(x):
+    CALLS["count"] += 1
+    return x * 0.5 ** CALLS["count"]
+
+
+def annealed_fixed(x, count):
+    return x * 0.5**count, count + 1
+
+
+@pytest.mark.gallery("nondeterministic", at="def test_counting_the_calls")
+@pytest.mark.jitcheck
+def test_counting_the_calls(x):
+    """A counter outside of the function is counted once, while JAX traces."""
+    return annealed(x)
+
+
+HISTORY: list[jax.Array] = []
+
+
+def recorded(x):
+    HISTORY.append(jnp.max(x))
+    return x / jnp.max(x)
+
+
+def recorded_fixed(x):
+    return x / jnp.max(x), jnp.max(x)
+
+
+@pytest.mark.gallery("leaked-tracer", at="def recorded")
+def test_appending_to_a_list(jitcheck, x):
+    """A list outside of the function collects traced values, which stand for no number."""
+    jitcheck(recorded)(x)

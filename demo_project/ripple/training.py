@@ -26,7 +26,7 @@ class State(NamedTuple):
     step: jax.Array
 
 
-OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3))
+OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(1e-2, momentum=0.9))
 
 
 def init_params(key: jax.Array, features: int, hidden: int) -> Params:
