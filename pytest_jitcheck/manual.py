@@ -12,6 +12,9 @@ from pytest_jitcheck.spec import nearest
 
 __all__ = ["UnknownRuleError", "section", "sections"]
 
+_LABELS = ("An example:", "Corrected:")
+"""What stands before the two pieces of code that every section has."""
+
 
 class UnknownRuleError(ValueError):
     """A rule without a section; the text lists those that have one."""
@@ -48,10 +51,15 @@ def _page() -> str:
 
 
 def _paragraphs(markdown: str, width: int) -> Iterator[str]:
-    # What is in the pattern's group comes between the prose: every second part is code.
-    for number, part in enumerate(re.split(r"^```\w*\n(.*?)\n```$", markdown, flags=re.MULTILINE | re.DOTALL)):
-        if number % 2:
-            yield textwrap.indent(part, "    ")
-        else:
-            prose = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", part)
-            yield from (textwrap.fill(one, width, break_on_hyphens=False) for one in prose.strip().split("\n\n") if one)
+    prose, *rest = re.split(r"^```python\n(.*?)\n```$", markdown, flags=re.MULTILINE | re.DOTALL)
+    yield from _wrapped(prose, width)
+    for label, code, prose in zip(_LABELS, rest[::2], rest[1::2], strict=True):
+        yield label
+        yield textwrap.indent(code, "    ")
+        yield from _wrapped(prose, width)
+
+
+def _wrapped(prose: str, width: int) -> Iterator[str]:
+    unlinked = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", prose)
+    for paragraph in filter(None, unlinked.strip().split("\n\n")):
+        yield textwrap.fill(paragraph, width, break_on_hyphens=False)

@@ -48,19 +48,21 @@ class Option:
         Raises:
             pytest.UsageError: with where it was written and what is accepted.
         """
-        given = config.getoption(self.name)
-        for text, source in ((given, self.flag), (config.getini(self.name), f"ini option {self.name}")):
-            if text not in (None, ""):
-                return self._parsed(text, source)
-        return self.default
-
-    def _parsed(self, text: Any, source: str) -> Any:
+        text, source = self.said(config)
         if not isinstance(text, str):
             return text
         try:
             return self.parse(text.strip())
         except ValueError as error:
             raise pytest.UsageError(f"{source}: {error}") from None
+
+    def said(self, config: pytest.Config) -> tuple[Any, str]:
+        """What was written, or the default, and where, in the words of an error message."""
+        written = (
+            (config.getoption(self.name), self.flag),
+            (config.getini(self.name), f"ini option {self.name}"),
+        )
+        return next((one for one in written if one[0] not in (None, "")), (self.default, "default"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +77,8 @@ class Settings:
     """Number of slowest compiles that a long summary shows; 0 for all."""
     json: Path | None
     """Where the document goes."""
+    json_source: str
+    """Where that was written, for messages."""
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Settings:
@@ -86,10 +90,14 @@ class Settings:
         values = {option.name.removeprefix("jitcheck_"): option.value(config) for option in OPTIONS}
         path = values["json"]
         return cls(
-            spec=CheckSpec(**{name: values[name] for name in ("rtol", "atol", "trust", "strict_allclose", "timing", "rounds")}),
+            spec=CheckSpec(
+                **{name: values[name] for name in ("rtol", "atol", "trust", "strict_allclose", "timing", "rounds")}
+            ),
             enabled=values["jitcheck"],
             durations=values["durations"],
-            json=None if path is None else config.invocation_params.dir / path,
+            # A shell leaves the ~ of --option=~/path alone.
+            json=None if path is None else config.invocation_params.dir / Path(path).expanduser(),
+            json_source=next(option for option in OPTIONS if option.name == "jitcheck_json").said(config)[1],
         )
 
 
@@ -103,7 +111,9 @@ def add_options(parser: pytest.Parser) -> None:
         group.addoption(option.flag, dest=option.name, default=None, help=option.help, **shape)
         parser.addini(option.name, option.help, default=None)
     # No row of the table: it is something to do, and no setting that an ini file could hold.
-    group.addoption(_EXPLAIN, metavar="RULE", help="Print what a failure's rule means, such as boolean-mask, and run nothing.")
+    group.addoption(
+        _EXPLAIN, metavar="RULE", help="Print what a failure's rule means, such as boolean-mask, and run nothing."
+    )
 
 
 def explained(config: pytest.Config) -> pytest.ExitCode | None:
@@ -122,14 +132,14 @@ def explained(config: pytest.Config) -> pytest.ExitCode | None:
     return pytest.ExitCode.OK
 
 
-def _keyword(name: str, number: Callable[[str], Any]) -> Callable[[str], Any]:
+def _keyword(name: str, number: Callable[[str], Any], kind: str = "") -> Callable[[str], Any]:
     """A parser for an option that is a keyword of the marker too, with the marker's own checks."""
 
     def parse(text: str) -> Any:
         try:
             value = number(text)
         except ValueError:
-            raise ValueError(f"{text!r} is not a number") from None
+            raise ValueError(f"{text!r} must be {kind}.") from None
         try:
             return getattr(CheckSpec.from_keywords({name: value}), name)
         except SpecError as error:
@@ -161,7 +171,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="jitcheck_rtol",
-        parse=_keyword("rtol", float),
+        parse=_keyword("rtol", float, "a number such as 1e-5"),
         default=None,
         metavar="FLOAT",
         help="Relative tolerance of all checks that name none themselves. By default it follows the lowest precision that "
@@ -169,7 +179,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="jitcheck_atol",
-        parse=_keyword("atol", float),
+        parse=_keyword("atol", float, "a number such as 1e-5"),
         default=None,
         metavar="FLOAT",
         help="Absolute tolerance of all checks that name none themselves. By default a tenth of rtol times the leaf's "
@@ -200,7 +210,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="jitcheck_rounds",
-        parse=_keyword("rounds", int),
+        parse=_keyword("rounds", int, "a whole number"),
         default=None,
         metavar="N",
         help="Number of timed rounds, whatever time they take. By default jitcheck_timing decides.",

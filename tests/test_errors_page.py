@@ -74,7 +74,9 @@ def report_of(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 
 @pytest.mark.parametrize("rule", SECTIONS)
-def test_the_first_example_shows_the_rule_and_the_second_passes(rule: str, report_of: Callable[[str], CheckReport]) -> None:
+def test_the_first_example_shows_the_rule_and_the_second_passes(
+    rule: str, report_of: Callable[[str], CheckReport]
+) -> None:
     first, second = map(report_of, SECTIONS[rule])
     assert rule in shown_by(first)
     assert second.outcome == "passed"
