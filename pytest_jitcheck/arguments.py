@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pytest_jitcheck.compat import jitted_parts
+from pytest_jitcheck.compat import jitted_parts, module_copy
 from pytest_jitcheck.leaves import as_traced, is_key
 from pytest_jitcheck.report import Argument
 from pytest_jitcheck.spec import CheckSpec, Statics
@@ -248,7 +248,7 @@ _LEAVES = (np.ndarray, np.generic, jax.Array, bool, int, float, complex, str)
 
 
 def _own(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return value.copy() if isinstance(value, np.ndarray) else module_copy(value)
 
 
 def _own_buffer(value: Any) -> Any:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pytest_jitcheck.arguments import children, safe_repr
+from pytest_jitcheck.compat import module_state
 from pytest_jitcheck.leaves import as_traced, is_key, is_key_dtype
 from pytest_jitcheck.report import Mismatch
 
@@ -92,6 +93,7 @@ def compare(
         depends: for each leaf, whether any traced argument goes into it; a NumPy constant comes out of jit as a JAX
             array, in the dtype that JAX makes of it, and that is no mismatch.
     """
+    eager, compiled = (jax.tree_util.tree_map(module_state, result) for result in (eager, compiled))
     structure = _structure(eager, compiled, "")
     if structure is not None:
         return (structure,)
