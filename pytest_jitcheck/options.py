@@ -191,7 +191,8 @@ OPTIONS: tuple[Option, ...] = (
         default=None,
         metavar="{off,standard,full}",
         help="How much is done to make a pass mean something: 'standard' (the default) runs and traces each function a second "
-        "time, to find random draws, kept tracers, stale values and side effects; 'full' also tries more values and compiles a second time; 'off' only compares.",
+        "time, to find random draws, kept tracers, stale values and side effects; 'full' also tries more values and compiles "
+        "a second time; 'off' only compares.",
     ),
     Option(
         name="jitcheck_strict_allclose",

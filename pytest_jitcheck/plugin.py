@@ -68,18 +68,20 @@ def pytest_configure(config: pytest.Config) -> None:
         try:
             document.check_writable(settings.json)
         except document.DocumentError as error:
-            raise pytest.UsageError(f"--jitcheck-json: {error}") from None
+            raise pytest.UsageError(f"{settings.json_source}: {error}") from None
     config.pluginmanager.register(Collector(config, settings), "jitcheck-collector")
 
 
 _MARKER_HELP = (
     "jitcheck(static_argnums=None, static_argnames=None, donate_argnums=None, donate_argnames=None, rtol=None, atol=None, "
-    "equal_nan=True, check_dtype=True, check_weak_type=False, raises=None, jit=jax.jit, constant=False, timing='quick', "
-    "rounds=None): "
+    "equal_nan=True, check_dtype=True, check_weak_type=False, raises=None, jit=jax.jit, constant=False, trust='standard', "
+    "strict_allclose=False, timing='quick', rounds=None): "
     "run the test function eagerly and under jax.jit and assert that both return the same. Fixtures and parameters are its "
     "arguments; what it returns is compared, so return the result instead of asserting on it. Static and donated arguments "
     "are declared as for jax.jit, tolerances as for numpy.testing.assert_allclose. raises= names the exception of a known "
-    "incompatibility; jit= takes another transform, such as equinox.filter_jit. To check other functions inside a test, "
+    "incompatibility: the test passes only while jit fails with it. jit= takes another transform, such as "
+    "equinox.filter_jit. constant=True allows a result that depends on no argument. trust, strict_allclose, timing, rounds, "
+    "rtol and atol have defaults in the options of the same names (pytest --help). To check other functions inside a test, "
     "and to assert on their results, use the jitcheck fixture."
 )
 
@@ -416,7 +418,7 @@ class Collector:
                 self._settings.json, document.build(self._all(), self._environment, created=datetime.now(UTC))
             )
         except document.DocumentError as error:
-            self._trouble = f"--jitcheck-json: {error}"
+            self._trouble = f"{self._settings.json_source}: {error}"
             # A gate that reads the document must not take a missing one for a good one.
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
