@@ -34,6 +34,7 @@ def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
         pytester.makepyfile(test_suite=_HEADER + textwrap.dedent(source))
         # Its summary hook imports Hypothesis, which takes a second each time.
         without = () if "hypothesis" in source else ("-p", "no:hypothesispytest")
-        return pytester.runpytest_inprocess("-p", "no:cacheprovider", *without, "--jitcheck-timing=off", *arguments)
+        every = ("-p", "no:cacheprovider", *without, "--jitcheck-timing=off")
+        return pytester.runpytest_inprocess(*every, *arguments, no_reraise_ctrlc=True)
 
     return run_suite
