@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -64,25 +65,23 @@ class Call:
         Raises:
             SpecError: if a static or donated argument is named or numbered that the function lacks.
         """
+        spec = spec.over(_chosen_by_transform(spec.jit))
         parts = jitted_parts(fn)
         if parts is not None:
-            keywords = {
-                "static_argnums": parts.static_argnums or None,
-                "static_argnames": parts.static_argnames or None,
-                "donate_argnums": parts.donate_argnums or None,
-                "donate_argnames": parts.donate_argnames or None,
-            }
-            spec = spec.over(CheckSpec(**keywords))  # type: ignore[arg-type]
+            chosen = {name: getattr(parts, name) or None for name in _CHOICES}
+            spec = spec.over(CheckSpec(jit=parts.transform, **chosen))
             fn = parts.function
         signature = signature_of(fn)
-        call = cls(
-            fn=fn,
-            args=args,
-            kwargs=kwargs,
-            statics=Statics.of(signature, spec.static_argnums, spec.static_argnames),
-            donated=Statics.of(signature, spec.donate_argnums, spec.donate_argnames, keyword="donate"),
+        spec = dataclasses.replace(
+            spec,
+            static_argnums=_counted_from_the_start(signature, spec.static_argnums),
+            donate_argnums=_counted_from_the_start(signature, spec.donate_argnums),
         )
-        return call, spec
+        donated = Statics.of(signature, spec.donate_argnums, spec.donate_argnames, keyword="donate")
+        if _keywords_of(spec.jit).get("donate", "none") != "none":  # equinox' word
+            donated = Statics(argnums=tuple(range(len(args))), argnames=tuple(kwargs))
+        statics = Statics.of(signature, spec.static_argnums, spec.static_argnames)
+        return cls(fn=fn, args=args, kwargs=kwargs, statics=statics, donated=donated), spec
 
     @property
     def name(self) -> str:
@@ -110,15 +109,21 @@ class Call:
         return self.changed(lambda key: _own_buffer if key in positions or key in names else _own)
 
     def changed(self, change_for: Callable[[int | str], Callable[[Any], Any]]) -> Call:
-        """The same call with other leaves.
+        """The same call with other leaves; static arguments stay as they are, since another value is another program.
 
         Args:
             change_for: gives, for an argument's position or keyword, what becomes of each of its leaves.
         """
         # One memo for the whole call: an array that was passed twice is passed twice again.
         memo: dict[int, Any] = {}
-        args = tuple(map_leaves(change_for(number), value, memo) for number, value in enumerate(self.args))
-        kwargs = {name: map_leaves(change_for(name), value, memo) for name, value in self.kwargs.items()}
+        changed = {
+            argument.key: argument.value
+            if argument.static
+            else map_leaves(change_for(argument.key), argument.value, memo)
+            for argument in self.bound()
+        }
+        args = tuple(changed[number] for number in range(len(self.args)))
+        kwargs = {name: changed[name] for name in self.kwargs}
         return dataclasses.replace(self, args=args, kwargs=kwargs)
 
     def run(self) -> Any:
@@ -143,6 +148,32 @@ class Call:
         return [*names, *extra][: len(self.args)]
 
 
+_CHOICES = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
+
+
+def _chosen_by_transform(jit: Callable[..., Any] | None) -> CheckSpec:
+    """The statics and donations of ``functools.partial(jax.jit, ...)``."""
+    keywords = _keywords_of(jit)
+    return CheckSpec.from_keywords({name: keywords[name] for name in _CHOICES if name in keywords})
+
+
+def _keywords_of(jit: Callable[..., Any] | None) -> dict[str, Any]:
+    return {**_keywords_of(jit.func), **jit.keywords} if isinstance(jit, functools.partial) else {}
+
+
+def _counted_from_the_start(
+    signature: inspect.Signature | None, argnums: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """Negative numbers as JAX 0.12 takes them, from the end of the signature; before, they counted from that of the call."""
+    parameters = [] if signature is None else list(signature.parameters.values())
+    if argnums is None or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return argnums
+    count = sum(
+        parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters
+    )
+    return tuple(number + count if -count <= number < 0 else number for number in argnums)
+
+
 def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
     """The signature of a callable, or ``None`` where Python knows none."""
     try:
@@ -160,7 +191,13 @@ def function_name(fn: Callable[..., Any]) -> str:
 
 def children(node: Any) -> list[tuple[Any, Any]] | None:
     """The key and the value of each child of a pytree node, or ``None`` for a leaf."""
-    pairs = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda value: value is not node)[0]
+    try:
+        pairs = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda value: value is not node)[0]
+    except ValueError:
+        if not isinstance(node, dict):
+            raise
+        # Keys of several types have no order for JAX; to be shown, they need none.
+        return [(jax.tree_util.DictKey(key), item) for key, item in node.items()]
     if len(pairs) == 1 and not pairs[0][0]:
         return None
     return [(path[0], child) for path, child in pairs]
@@ -252,7 +289,8 @@ def _own(value: Any) -> Any:
 
 
 def _own_buffer(value: Any) -> Any:
-    if not isinstance(value, jax.Array) or is_key(value):
-        return _own(value)
-    # Through NumPy, since jnp.array(copy=True) compiles a program for each shape. Keys have no NumPy form.
-    return jax.device_put(np.array(value), value.sharding)
+    if is_key(value):
+        data = _own_buffer(jax.random.key_data(value))
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(value))
+    # Through NumPy, since jnp.array(copy=True) compiles a program for each shape.
+    return jax.device_put(np.array(value), value.sharding) if isinstance(value, jax.Array) else _own(value)
