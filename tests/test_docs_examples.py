@@ -126,6 +126,8 @@ def run(files: Sequence[Block], block: Block, directory: Path) -> None:
     for file in [*files, block]:
         if file.is_python:
             (directory / file.filename).write_text(file.source, encoding="utf-8")
+    if "install " in block.script:
+        pytest.fail(f"{block}: no test installs anything: say <!-- skip: reason --> before the block", pytrace=False)
     command = ["sh", "-e", "-c", block.script]
     done = subprocess.run(
         command, check=False, cwd=directory, env=readers_environment(), capture_output=True, text=True
@@ -228,6 +230,13 @@ def test_an_exit_code_other_than_the_expected_one_is_seen(tmp_path: Path) -> Non
 def test_output_other_than_the_shown_one_is_seen(tmp_path: Path) -> None:
     with pytest.raises(pytest.fail.Exception, match=r"^story\.md:15: not printed, or not here: 1 failed in 0\.25s\n"):
         run_all(story(summary="1 failed"), tmp_path)
+
+
+def test_a_block_that_installs_something_is_not_run(tmp_path: Path) -> None:
+    with pytest.raises(
+        pytest.fail.Exception, match=r"^story\.md:1: no test installs anything: say <!-- skip: reason -->"
+    ):
+        run_all(list(blocks_of("story.md", "```shell\npip install nothing\n```\n")), tmp_path)
 
 
 def test_a_file_with_no_command_after_it_runs_by_itself() -> None:
