@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pytest_jitcheck.compat import jitted_parts, module_copy
+from pytest_jitcheck.compat import jitted_parts, module_copy, module_state
 from pytest_jitcheck.leaves import as_traced, is_key
 from pytest_jitcheck.report import Argument
 from pytest_jitcheck.spec import CheckSpec, Statics
@@ -207,7 +207,7 @@ def describe(value: Any) -> str:
     """What is traced for a value: ``float32[10]``, or the structure of a pytree with that of each leaf."""
     nodes = None if value is None else children(value)
     if value is None or nodes is None:
-        return _describe_leaf(value)
+        return _describe_module(value) or _describe_leaf(value)
     if isinstance(value, dict):
         # In the caller's order, which JAX's own flattening sorts.
         return "{" + ", ".join(f"{key!r}: {describe(item)}" for key, item in value.items()) + "}"
@@ -218,7 +218,9 @@ def describe(value: Any) -> str:
         opening, closing = "()" if isinstance(value, tuple) else "[]"
         comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
         return opening + ", ".join(describe(item) for item in value) + comma + closing
-    fields = (f"{key_text(key)}={describe(item)}" for key, item in nodes)
+    # What holds no leaf, such as the state that flax keeps in each module, is nothing that is traced.
+    shown = [(key, item) for key, item in nodes if item is None or jax.tree_util.tree_leaves(item)]
+    fields = (f"{key_text(key)}={describe(item)}" for key, item in shown)
     return f"{type(value).__name__}({', '.join(fields)})"
 
 
@@ -228,6 +230,13 @@ def key_text(key: Any) -> str:
         if hasattr(key, attribute):
             return str(getattr(key, attribute))
     return str(key)
+
+
+def _describe_module(value: Any) -> str | None:
+    state = module_state(value)
+    if state is value:
+        return None
+    return f"{type(value).__name__}({', '.join(f'{name}={describe(item)}' for name, item in state[1].items())})"
 
 
 def _describe_leaf(value: Any) -> str:

@@ -68,7 +68,8 @@ class Tolerance:
 
 def lowest_precision(dtypes: Sequence[Any]) -> str | None:
     """The name of the floating dtype with the lowest precision among these, or ``None`` if there is no such dtype."""
-    names = [_part_name(dtype) for dtype in dtypes if not is_key_dtype(dtype)]
+    # What calls itself dtype may be anything: that of an nnx module is a setting, or None.
+    names = [_part_name(dtype) for dtype in dtypes if hasattr(dtype, "name") and not is_key_dtype(dtype)]
     known = [name for name in names if name in RTOL]
     return max(known, key=RTOL.__getitem__, default=None)
 

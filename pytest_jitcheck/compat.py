@@ -6,6 +6,7 @@ Each function says what it leans on; `tests/test_compat.py` runs them on the old
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import re
@@ -33,6 +34,7 @@ __all__ = [
     "dependent_outputs",
     "inner_jaxpr",
     "input_avals",
+    "is_plain_traced",
     "is_tracer",
     "jitted_inside",
     "jitted_parts",
@@ -69,6 +71,8 @@ class JittedParts:
     static_argnames: tuple[str, ...] = ()
     donate_argnums: tuple[int, ...] = ()
     donate_argnames: tuple[str, ...] = ()
+    transform: Callable[..., Any] | None = None
+    """What jitted it, if that was not `jax.jit`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,22 +117,44 @@ def _pjit_type() -> type:
     return type(jax.jit(lambda: None))
 
 
-def jitted_parts(fn: object) -> JittedParts | None:
-    """What `fn` was jitted from, or ``None`` if `jax.jit` did not make it.
+def jitted_parts(fn: Any) -> JittedParts | None:
+    """What `fn` was jitted from, by `jax.jit`, `equinox.filter_jit` or `nnx.jit`, or ``None`` if it was not.
 
     JAX keeps the options in ``_jit_info`` (0.7 and later) or in a cell of the function's own cache miss handler.
     """
-    if not isinstance(fn, _pjit_type()):
-        return None
+    pjit: Any = _pjit_type()
+    if not isinstance(fn, pjit):
+        return _jitted_by_equinox(fn) or _jitted_by_nnx(fn)
     options = getattr(fn, "_jit_info", None)
     if options is None:
-        handler = inspect.unwrap(getattr(fn, "_cache_miss"))  # noqa: B009  # private, and of older versions only
+        handler = inspect.unwrap(fn._cache_miss)  # noqa: SLF001  # no public way
         options = inspect.getclosurevars(handler).nonlocals.get("jit_info")
     names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
-    return JittedParts(
-        function=fn.__wrapped__,  # type: ignore[attr-defined]
-        **{name: tuple(getattr(options, name, ()) or ()) for name in names},
-    )
+    chosen: dict[str, Any] = {name: tuple(getattr(options, name, ()) or ()) for name in names}
+    return JittedParts(function=fn.__wrapped__, **chosen)
+
+
+def _jitted_by_equinox(fn: Any) -> JittedParts | None:
+    equinox = sys.modules.get("equinox")
+    if equinox is None or not isinstance(fn, type(equinox.filter_jit(lambda: None))):
+        return None
+    # Without its donations, which a check has no use for.
+    return JittedParts(function=fn.__wrapped__, transform=equinox.filter_jit)
+
+
+def _jitted_by_nnx(fn: Any) -> JittedParts | None:
+    nnx = sys.modules.get("flax.nnx")
+    # Before flax 0.11, nnx.jit gives a plain function, which keeps JAX's under another name.
+    inner = getattr(fn, "jitted_fn", getattr(fn, "inner", None))
+    if nnx is None or not isinstance(inner, _pjit_type()) or not hasattr(fn, "__wrapped__"):
+        return None
+    parts = jitted_parts(inner)
+    return None if parts is None else dataclasses.replace(parts, function=fn.__wrapped__, transform=nnx.jit)
+
+
+def is_plain_traced(traced: Any) -> bool:
+    """Whether a `Traced` is JAX's own: that of nnx has other inputs and outputs than the function, and keeps JAX's inside."""
+    return hasattr(traced, "jaxpr")
 
 
 def inner_jaxpr(traced: Any) -> Any:
@@ -157,7 +183,7 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 def count_equations(traced: Any) -> int:
     """Number of equations of the traced program, those of nested ones included."""
-    return sum(1 for _ in _equations(inner_jaxpr(traced)))
+    return sum(1 for _ in _equations(inner_jaxpr(traced if is_plain_traced(traced) else traced.traced)))
 
 
 def dependent_outputs(traced: Any) -> tuple[bool, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import re
 import statistics
 import warnings
 from collections.abc import Callable, Iterator
@@ -32,6 +33,9 @@ class StageError(Exception):
         super().__init__(stage, error)
         self.stage: Stage = stage
         self.error = error
+
+
+_UNUSED_DONATION = "Some donated buffers were not usable"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +110,7 @@ class Staging:
     traces: int = 0
     events: compat.Events = field(default_factory=compat.Events)
     traced: Any = None
-    """JAX's `Traced`; ``None`` for a transform that doesn't give one, such as `equinox.filter_jit`."""
+    """JAX's `Traced`; ``None`` for a transform that doesn't give one, such as `equinox.filter_jit` or `nnx.jit`."""
     lowered: Any = None
     compiled: Any = None
     output: Any = None
@@ -114,6 +118,7 @@ class Staging:
     notes: list[Note] = field(default_factory=list)
     tracer_errors: list[list[tuple[str, int]]] = field(default_factory=list)
     """Where JAX refused a traced value while tracing, innermost place first: all of them caught, if tracing went through."""
+    _to_lower: Any = None
     _equations: int | None = None
 
     def trace(self) -> None:
@@ -130,12 +135,14 @@ class Staging:
         ):
             jitted = self._jitted()
             if hasattr(jitted, "trace"):
-                self.traced = jitted.trace(*self.call.args, **self.call.kwargs)
+                self._to_lower = jitted.trace(*self.call.args, **self.call.kwargs)
+                self.traced = self._to_lower if compat.is_plain_traced(self._to_lower) else None
             elif hasattr(jitted, "lower"):
-                self.lowered = jitted.lower(*self.call.args, **self.call.kwargs)
+                with self._donations_noted():
+                    self.lowered = jitted.lower(*self.call.args, **self.call.kwargs)
             else:
                 self.compiled = jitted
-        if self.traced is None and self.lowered is not None:
+        if self._to_lower is None and self.lowered is not None:
             self._split_by_events("trace", "lower", compat.LOWER_EVENT)
 
     def lower(self) -> None:
@@ -144,11 +151,9 @@ class Staging:
         Raises:
             StageError: what JAX raised.
         """
-        if self.traced is not None:
-            with warnings.catch_warnings(record=True) as caught, self._stage("lower"):
-                warnings.simplefilter("always")
-                self.lowered = self.traced.lower()
-            self._take_note(caught)
+        if self._to_lower is not None:
+            with self._stage("lower"), self._donations_noted():
+                self.lowered = self._to_lower.lower()
 
     def compile(self) -> None:
         """StableHLO to executable.
@@ -171,7 +176,12 @@ class Staging:
             with self._stage("run", "first_run"):
                 self.output = ready(call())
             return
-        with self._stage("run", "first_run"), compat.recorded_events() as self.events, compat.unfiltered_tracebacks():
+        with (
+            self._stage("run", "first_run"),
+            compat.recorded_events() as self.events,
+            compat.unfiltered_tracebacks(),
+            self._donations_noted(),
+        ):
             self.output = ready(call())
         for stage, event in (
             ("trace", compat.TRACE_EVENT),
@@ -217,8 +227,8 @@ class Staging:
     @property
     def equations(self) -> int | None:
         """Number of equations of the traced program, if the transform gives one."""
-        if self.traced is not None and self._equations is None:
-            self._equations = compat.count_equations(self.traced)
+        if self._to_lower is not None and self._equations is None:
+            self._equations = compat.count_equations(self._to_lower)
         return self._equations
 
     def cost(self) -> Cost:
@@ -234,14 +244,19 @@ class Staging:
     def _count_trace(self) -> None:
         self.traces += 1
 
-    def _take_note(self, caught: list[warnings.WarningMessage]) -> None:
-        """Turn JAX's word on unused donations into a note; other warnings go their way, and may be errors there."""
+    @contextlib.contextmanager
+    def _donations_noted(self) -> Iterator[None]:
+        """Turn JAX's word on unused donations into a note; other warnings go their way, also where they are errors."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.filterwarnings("always", message=_UNUSED_DONATION)
+            yield
         for warning in caught:
             text = str(warning.message)
-            if "donated buffers were not usable" in text:
+            if re.match(_UNUSED_DONATION, text):
                 self.notes.append(Note(rule="unused-donation", text=text.splitlines()[0]))
             else:
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+                # It has passed the filters already, which may show a thing only once.
+                warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
 
     def _split_by_events(self, whole: str, part: str, event: str) -> None:
         # A transform that does two stages in one step: JAX's own event says how long the second one took.
