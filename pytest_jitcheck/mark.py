@@ -31,7 +31,7 @@ def jitcheck(test: Any = None, /, **options: Any) -> Any:
 
     Raises:
         SpecError: for an unknown keyword, a wrong type or a value out of range.
-        TypeError: for what can't be marked, such as a fixture.
+        TypeError: for what can't be marked: a fixture, or an option that is no keyword.
     """
     __tracebackhide__ = True
     try:
@@ -39,18 +39,27 @@ def jitcheck(test: Any = None, /, **options: Any) -> Any:
     except SpecError as error:
         # From here: pytest then ends its traceback at the decorator, which is the line to change.
         raise SpecError(f"jitcheck: {error}") from None
-    if test is None:
-        return lambda marked: _marked(marked, options)
-    return _marked(test, options)
+    if test is not None:
+        return _marked(test, options)
+
+    def decorate(test: Any) -> Any:
+        __tracebackhide__ = True
+        return _marked(test, options)
+
+    return decorate
 
 
 def _marked(test: Any, options: dict[str, Any]) -> Any:
     __tracebackhide__ = True
-    if not inspect.isroutine(test) and not inspect.isclass(test):
-        name = getattr(test, "__name__", type(test).__name__)
+    # pytest's name of what it makes a fixture into is its own.
+    if isinstance(test, type(pytest.fixture(lambda: None))):
         raise TypeError(
-            f"jitcheck marks tests and classes of tests; {name} is a {type(test).__name__}. "
-            "A fixture is not checked: mark the tests that use it."
+            f"jitcheck marks tests, and {test.__name__} is a fixture: mark the tests that use it. To check what the fixture "
+            f"calls, let it take the jitcheck fixture as an argument: jitcheck(f)(x)."
+        )
+    if not callable(test):
+        raise TypeError(
+            f"jitcheck marks tests and classes of tests, not {test!r}. Its options are keywords: @jitcheck(rtol=1e-5)."
         )
     return pytest.mark.jitcheck(**options)(test)
 
@@ -69,7 +78,7 @@ def spec_of(marks: Iterable[pytest.Mark], defaults: CheckSpec) -> CheckSpec:
     for mark in marks:
         if mark.args:
             raise SpecError(
-                f"the jitcheck marker takes keywords only, such as rtol=1e-5, and was given {', '.join(map(repr, mark.args))}."
+                f"the marker takes keywords only, such as rtol=1e-5, and was given {', '.join(map(repr, mark.args))}."
             )
         spec = spec.over(CheckSpec.from_keywords(mark.kwargs))
     return spec.over(defaults)
@@ -111,13 +120,21 @@ def uncollected(name: str, obj: object, module: str | None) -> str | None:
     """
     if not _is_marked(obj) or inspect.ismodule(obj):
         return None
+    if (inspect.isclass(obj) or inspect.isroutine(obj)) and vars(obj).get("__test__") is False:
+        return None
     if inspect.isclass(obj):
         # A base class that real test classes inherit from hands its marks down to them.
-        is_base = bool(obj.__subclasses__()) or obj.__dict__.get("__test__") is False or obj.__module__ != module
-        return None if is_base else f"jitcheck marks a class that is no test. {_COLLECTED} classes named `Test...`."
-    if inspect.isroutine(obj):
-        return f"jitcheck marks a function that is no test. {_COLLECTED} functions named `test...`."
+        is_base = bool(obj.__subclasses__()) or obj.__module__ != module
+        return None if is_base else _UNCOLLECTED.format("class", "Test", "python_classes")
+    if inspect.isroutine(obj) and not isinstance(obj, type(pytest.fixture(lambda: None))):
+        return _UNCOLLECTED.format("function", "test", "python_functions")
     return "jitcheck marks a fixture, which is not checked: mark the tests that use it."
+
+
+_UNCOLLECTED = (
+    "jitcheck marks a {0} that pytest does not collect as a test. Let its name begin with `{1}`, or with what the ini option "
+    "{2} says, or remove the mark."
+)
 
 
 def _is_marked(obj: object) -> bool:
@@ -128,6 +145,3 @@ def _is_marked(obj: object) -> bool:
     # As a class may write it: pytestmark = pytest.mark.jitcheck, with or without a list around it.
     each = marks if isinstance(marks, (list, tuple)) else [marks]
     return any(isinstance(one, (pytest.Mark, pytest.MarkDecorator)) and one.name == MARKER for one in each)
-
-
-_COLLECTED = "pytest collects (see python_functions and python_classes)"

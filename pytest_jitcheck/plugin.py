@@ -14,7 +14,7 @@ import pytest
 from pytest_jitcheck import document, examples, hookspec, mark, summary
 from pytest_jitcheck.options import Settings, add_options, explained
 from pytest_jitcheck.report import CheckReport, JitCheckError, Note
-from pytest_jitcheck.spec import CheckSpec, Options
+from pytest_jitcheck.spec import CheckSpec, Options, SpecError
 
 if TYPE_CHECKING:
     from pytest_jitcheck.engine import Seams
@@ -130,9 +130,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not _is_checked_itself(pyfuncitem):
         return None
     # Once more, for marks of parameters and those that other plugins add: collection can't see them.
-    problem = mark.problem_with(pyfuncitem.obj, _marks(pyfuncitem))
-    if problem is not None:
-        pytest.fail(problem, pytrace=False)
+    _refuse(mark.problem_with(pyfuncitem.obj, _marks(pyfuncitem)))
     spec = mark.spec_of(_marks(pyfuncitem), pyfuncitem.config.stash[_SETTINGS].spec)
     test, (args, kwargs) = pyfuncitem.obj, _arguments(pyfuncitem)
     if not examples.are_given_to(test):
@@ -141,6 +139,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     with examples.each(test, functools.partial(_run, pyfuncitem, spec)):
         test(*args, **kwargs)
     return True
+
+
+def _refuse(problem: str | None) -> None:
+    # No hidden frame: of a failure without a visible one pytest says that all its frames are hidden.
+    if problem is not None:
+        pytest.fail(problem, pytrace=False)
 
 
 def _run(
@@ -291,7 +295,11 @@ class JitCheck:
         __tracebackhide__ = True
         settings = self._item.config.stash[_SETTINGS]
         wider = mark.spec_of(_marks(self._item), settings.spec)
-        spec = CheckSpec.from_keywords(options).over(wider)
+        try:
+            spec = CheckSpec.from_keywords(options).over(wider)
+        except SpecError as error:
+            # From here: pytest's traceback then ends at the call, which is the line to change.
+            raise SpecError(f"jitcheck: {error}") from None
 
         # Under the name of the function, for pytest's account of a failed assert; its other attributes stay its own.
         @functools.wraps(fn, updated=())
@@ -342,7 +350,7 @@ def _attach(item: pytest.Function, call: pytest.CallInfo[None], report: pytest.T
     carrier.jitcheck_disabled = (
         report.when == "call" and not item.config.stash[_SETTINGS].enabled and not record.reports
     )
-    if any(one.device is not None for one in reports):
+    if any(one.device is not None or one.failure is not None for one in reports):
         from pytest_jitcheck.engine import environment
 
         carrier.jitcheck_environment = environment()
