@@ -36,7 +36,7 @@ def _expected() -> Iterator[tuple[str, dict[str, Any]]]:
 def _said(test: ast.FunctionDef) -> dict[str, Any]:
     for decorator in test.decorator_list:
         if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.gallery":
-            keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
+            keywords = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in decorator.keywords}
             return {"rule": ast.literal_eval(decorator.args[0]), "blames": [], "static": [], "at": "", **keywords}
     raise AssertionError(f"{test.name} has no gallery marker")
 

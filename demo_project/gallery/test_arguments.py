@@ -59,20 +59,20 @@ def test_a_long_seed(jitcheck):
     jitcheck(sample, static_argnames="shape")(20_251_201_093_000, (3,))
 
 
-def fit(inputs, targets):
-    weights = jnp.linalg.lstsq(inputs, targets)[0]
-    return lambda new: new @ weights
+def interpolator(places, values):
+    order = jnp.argsort(places)
+    return lambda place: jnp.interp(place, places[order], values[order])
 
 
-def fit_fixed(inputs, targets):
-    weights = jnp.linalg.lstsq(inputs, targets)[0]
-    return jax.tree_util.Partial(jnp.dot, b=weights)
+def interpolator_fixed(places, values):
+    order = jnp.argsort(places)
+    return jax.tree_util.Partial(jnp.interp, xp=places[order], fp=values[order])
 
 
-@pytest.mark.gallery("returns-no-array", at="return lambda new: new @ weights")
+@pytest.mark.gallery("returns-no-array", at="return lambda place:")
 def test_a_returned_function(jitcheck, x):
     """A compiled function can't make a function."""
-    jitcheck(fit)(jnp.stack([x, x**2], axis=1), 3 * x)
+    jitcheck(interpolator)(x, x**2)
 
 
 def measure(x):

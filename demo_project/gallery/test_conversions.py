@@ -115,7 +115,9 @@ def elapsed_minutes(x, seconds):
     return x * (datetime.timedelta(seconds=seconds) / datetime.timedelta(minutes=1))
 
 
-@pytest.mark.gallery("structural-argument", at="datetime.timedelta(seconds=seconds)", blames=["seconds"], static=["seconds"])
+@pytest.mark.gallery(
+    "structural-argument", at="datetime.timedelta(seconds=seconds)", blames=["seconds"], static=["seconds"]
+)
 def test_a_library_that_knows_nothing_of_jax(jitcheck, x):
     """A library that takes numbers only, in its own words."""
     jitcheck(elapsed_minutes)(x, 90.0)

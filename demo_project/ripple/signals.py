@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-__all__ = ["band_limit", "frame", "within", "jitter", "resonance", "smooth"]
+__all__ = ["band_limit", "frame", "jitter", "resonance", "smooth", "within"]
 
 
 def smooth(signal: jax.Array, width: int) -> jax.Array:

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pytest_jitcheck import jitcheck as check
 from ripple import images
+
+from pytest_jitcheck import jitcheck as check
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def test_grey(photo):
 
 
 @check(static_argnames=("size", "method"))
-@pytest.mark.parametrize("method", ["nearest", "bilinear", "lanczos3"])
+@pytest.mark.parametrize("method", ["nearest", "bilinear"])
 def test_thumbnail(photo, method, size=(12, 16)):
     return images.thumbnail(photo.astype(np.float32), size, method)
 

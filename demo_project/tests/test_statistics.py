@@ -44,7 +44,7 @@ def test_log_softmax(x):
 
 
 @pytest.mark.jitcheck(static_argnames="axis")
-@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("axis", [None, 0])
 class TestSummary:
     """The mark of a class holds for all its tests, and a method's own mark adds to it."""
 
@@ -57,8 +57,7 @@ class TestSummary:
 
 
 @pytest.mark.jitcheck(static_argnames=("q", "method"))
-@pytest.mark.parametrize("method", ["linear", "nearest"])
-@pytest.mark.parametrize("q", [(0.5,), (0.1, 0.9)])
+@pytest.mark.parametrize(("q", "method"), [((0.5,), "linear"), ((0.1, 0.9), "nearest")])
 def test_quantiles(x, q, method):
     return statistics.quantiles(x, q, method=method)
 
