@@ -122,13 +122,13 @@ def uncollected(name: str, obj: object, module: str | None) -> str | None:
         return None
     if (inspect.isclass(obj) or inspect.isroutine(obj)) and vars(obj).get("__test__") is False:
         return None
+    if isinstance(obj, type(pytest.fixture(lambda: None))):
+        return "jitcheck marks a fixture, which is not checked: mark the tests that use it."
     if inspect.isclass(obj):
         # A base class that real test classes inherit from hands its marks down to them.
         is_base = bool(obj.__subclasses__()) or obj.__module__ != module
         return None if is_base else _UNCOLLECTED.format("class", "Test", "python_classes")
-    if inspect.isroutine(obj) and not isinstance(obj, type(pytest.fixture(lambda: None))):
-        return _UNCOLLECTED.format("function", "test", "python_functions")
-    return "jitcheck marks a fixture, which is not checked: mark the tests that use it."
+    return _UNCOLLECTED.format("function", "test", "python_functions") if inspect.isroutine(obj) else None
 
 
 _UNCOLLECTED = (

@@ -378,20 +378,29 @@ def _show_explanation(
         report.sections.append(("jitcheck", summary.failure_text(check) if is_explained else summary.one_line(check)))
         return
     longrepr: Any = report.longrepr
-    if item.config.getoption("tbstyle") in ("auto", "short", "line"):
-        # The explanation alone: it has the user's line, and pytest's view of the frames would push it off the screen.
+    if _is_enough(excinfo, item):
         text = summary.failure_text(check)
         # Others add to it as Python's notes: Hypothesis its failing example.
         notes = [note for note in getattr(excinfo.value, "__notes__", ()) if note != text]
-        explanation = JitCheckError("\n\n".join([text, *notes]), check).with_traceback(excinfo.tb)
-        longrepr = report.longrepr = pytest.ExceptionInfo.from_exception(explanation).getrepr(
-            style="value", chain=False
-        )
+        paragraphs = [summary.one_line(check)] if item.config.getoption("tbstyle") == "line" else [text, *notes]
+        explanation = JitCheckError("\n\n".join(paragraphs), check).with_traceback(excinfo.tb)
+        longrepr = pytest.ExceptionInfo.from_exception(explanation).getrepr(style="value", chain=False)
+        report.longrepr = longrepr
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
         crash.message = f"{type(excinfo.value).__name__}: {summary.one_line(check)}"
-        if check.failure is not None and check.failure.location is not None:
-            crash.path, crash.lineno = check.failure.location.path, check.failure.location.line
+        place = None if check.failure is None else check.failure.location
+        start = (item.location[1] or 0) + 1
+        crash.path, crash.lineno = (str(item.path), start) if place is None else (place.path, place.line)
+
+
+def _is_enough(excinfo: pytest.ExceptionInfo[BaseException], item: pytest.Item) -> bool:
+    """Whether the explanation stands alone: it has the user's line, and pytest's view of the frames would bury it."""
+    style = item.config.getoption("tbstyle")
+    if item.config.getoption("fulltrace") or style not in ("auto", "short", "line", "long"):
+        return False
+    # Of a traceback without a frame to show, pytest says no more than that.
+    return style != "long" or not any(entry.path == item.path for entry in excinfo.traceback)
 
 
 class Collector:
