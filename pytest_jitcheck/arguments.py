@@ -168,10 +168,11 @@ def _counted_from_the_start(
     parameters = [] if signature is None else list(signature.parameters.values())
     if argnums is None or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return argnums
-    count = sum(
-        parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters
-    )
-    return tuple(number + count if -count <= number < 0 else number for number in argnums)
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    count = sum(parameter.kind in by_position for parameter in parameters)
+    if not all(-count <= number < count for number in argnums):
+        return argnums  # to be refused as they were given
+    return tuple(number % count for number in argnums)
 
 
 def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:

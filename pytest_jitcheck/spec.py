@@ -156,19 +156,19 @@ _Parameters = Mapping[str, inspect.Parameter]
 
 
 def _refuse_unknown_names(parameters: _Parameters, argnames: tuple[str, ...], keyword: str) -> None:
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return
     by_name = [
         name
         for name, parameter in parameters.items()
         if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     ]
+    never_by_name = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     for name in argnames:
-        if name in parameters and name not in by_name:
+        if name in parameters and parameters[name].kind in never_by_name:
             raise SpecError(
                 f"{keyword}_argnames={argnames!r}: {name!r} is positional-only or a *parameter; use {keyword}_argnums."
             )
-        if name not in by_name:
+        if name not in by_name and not takes_any:
             takes = ", ".join(by_name) or "no arguments by name"
             raise SpecError(
                 f"{keyword}_argnames={argnames!r}: the function has no argument "
