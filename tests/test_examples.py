@@ -35,10 +35,14 @@ def checks(pytester: pytest.Pytester) -> list[dict[str, Any]]:
         "@few\n@given(n=st.integers(0, 9))\n@jitcheck\ndef test_it(n): return jnp.ones(3) * n",
         "@jitcheck(static_argnames='n')\n@few\n@given(st.integers(1, 9))\ndef test_it(n): return jnp.ones(n)",
         "@jitcheck(static_argnums=0)\n@few\n@given(st.integers(1, 9))\ndef test_it(n): return jnp.ones(n)",
-        "class TestIt:\n    @jitcheck(static_argnums=0)\n    @few\n    @given(n=st.integers(1, 9))\n"
-        "    def test_it(self, n): return jnp.ones(n)",
-        "@jitcheck(static_argnums=-1)\n@few\n@given(n=st.integers(1, 9))\n"
-        "@pytest.mark.parametrize('m', [2])\ndef test_it(m, n): return jnp.ones(n) * m",
+        (
+            "class TestIt:\n    @jitcheck(static_argnums=0)\n    @few\n    @given(n=st.integers(1, 9))\n"
+            "    def test_it(self, n): return jnp.ones(n)"
+        ),
+        (
+            "@jitcheck(static_argnums=-1)\n@few\n@given(n=st.integers(1, 9))\n"
+            "@pytest.mark.parametrize('m', [2])\ndef test_it(m, n): return jnp.ones(n) * m"
+        ),
     ],
     ids=["above", "below", "static by name", "static by number", "method", "beside a parameter"],
 )
@@ -54,11 +58,19 @@ def test_the_report_of_a_failed_test_is_the_failing_example(run: Run, pytester: 
 
 
 def test_the_explanation_ends_with_the_failing_example(run: Run) -> None:
-    source = "@jitcheck\n@few\n@given(n=st.integers(0, 9))\ndef test_it(n): return jnp.ones(3) if n > 3 else jnp.zeros(3)"
+    source = (
+        "@jitcheck\n@few\n@given(n=st.integers(0, 9))\ndef test_it(n): return jnp.ones(3) if n > 3 else jnp.zeros(3)"
+    )
     result = run(HEADER + source)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["A Python `if` needs `n > 3` to be true or false.*", "JAX said*", "* test_it(", "    n=0,*", "*1 check, 1 failed"]
+        [
+            "A Python `if` needs `n > 3` to be true or false.*",
+            "JAX said*",
+            "* test_it(",
+            "    n=0,*",
+            "*1 check, 1 failed",
+        ]
     )
 
 
@@ -107,7 +119,9 @@ def test_a_misspelt_static_is_seen_at_collection(run: Run) -> None:
 
 
 def report(index: int, *, compile_s: float = 0.0, outcome: Any = "passed", exception: str | None = None) -> CheckReport:
-    failure = Diagnosis(kind="eager_error", rule="fails-eagerly", message="", exception=exception) if exception else None
+    failure = (
+        Diagnosis(kind="eager_error", rule="fails-eagerly", message="", exception=exception) if exception else None
+    )
     return CheckReport(
         name="f", outcome=outcome, index=index, failure=failure, timings=Timings(compile_s=compile_s, trace_s=0.1)
     )
@@ -120,7 +134,12 @@ def test_the_slowest_example_stands_for_a_test_that_passed() -> None:
 
 
 def test_the_last_failure_stands_for_a_test_that_failed() -> None:
-    reports = [report(0, compile_s=0.9), report(1, outcome="failed"), report(2, outcome="failed", compile_s=0.1), report(3)]
+    reports = [
+        report(0, compile_s=0.9),
+        report(1, outcome="failed"),
+        report(2, outcome="failed", compile_s=0.1),
+        report(3),
+    ]
     (chosen,) = examples.representatives(reports, failed=True)
     assert (chosen.timings.compile_s, chosen.index) == (0.1, 0)
 

@@ -57,7 +57,9 @@ def test_a_failed_check_fails_the_test_there_and_then(run: Run) -> None:
     test = "def test_it(jitcheck, x):\n    jitcheck(jnp.sin)(x)\n    jitcheck(branch)(x)\n    jitcheck(jnp.cos)(x)"
     result = run(FUNCTIONS + test)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["A Python `if` needs `x?0? < 0`*", "*2 checks, 1 passed, 1 failed", "failed*branch #2 *"])
+    result.stdout.fnmatch_lines(
+        ["A Python `if` needs `x?0? < 0`*", "*2 checks, 1 passed, 1 failed", "failed*branch #2 *"]
+    )
 
 
 def test_a_failure_that_the_test_expects_counts_as_skipped(run: Run) -> None:
@@ -69,7 +71,13 @@ def test_a_failure_that_the_test_expects_counts_as_skipped(run: Run) -> None:
 
 def test_an_ordinary_failure_after_a_check_stays_as_pytest_shows_it(run: Run) -> None:
     result = run("def test_it(jitcheck, x):\n    assert jitcheck(jnp.sum)(x) == 12.5")
-    result.stdout.fnmatch_lines(["E       assert Array(0., dtype=float32) == 12.5", "E        +  where * = <function sum at *>(Array(*", "*1 check, 1 passed"])
+    result.stdout.fnmatch_lines(
+        [
+            "E       assert Array(0., dtype=float32) == 12.5",
+            "E        +  where * = <function sum at *>(Array(*",
+            "*1 check, 1 passed",
+        ]
+    )
 
 
 @pytest.mark.parametrize(("call", "outcome"), [("off", "passed"), ("off, rtol=1e-6", "failed")])

@@ -135,8 +135,8 @@ def arguments(result: pytest.RunResult, pytester: pytest.Pytester) -> list[tuple
             [("n", "int32[]"), ("x", "float32[6]")],
         ),
         (
-            "@pytest.fixture\ndef y(request): return jnp.ones(request.param)\n"
-            "@jitcheck\n@pytest.mark.parametrize('y', [3], indirect=True)\ndef test_it(y): return y",
+            ("@pytest.fixture\ndef y(request): return jnp.ones(request.param)\n"
+            "@jitcheck\n@pytest.mark.parametrize('y', [3], indirect=True)\ndef test_it(y): return y"),
             [("y", "float32[3]")],
         ),
         ("@jitcheck\ndef test_it(x, scale=2.0): return scale * x", [("x", "float32[6]")]),
@@ -150,13 +150,13 @@ def arguments(result: pytest.RunResult, pytester: pytest.Pytester) -> list[tuple
             [("x", "float32[6]"), ("n", "2")],
         ),
         (
-            "class TestIt:\n    @jitcheck(static_argnums=0)\n    @pytest.mark.parametrize('n', [2])\n"
-            "    def test_it(self, n, x): return x[:n]",
+            ("class TestIt:\n    @jitcheck(static_argnums=0)\n    @pytest.mark.parametrize('n', [2])\n"
+            "    def test_it(self, n, x): return x[:n]"),
             [("n", "2"), ("x", "float32[6]")],
         ),
         (
-            "from unittest import mock\n@jitcheck(static_argnums=2)\n@pytest.mark.parametrize('n', [2])\n"
-            "@mock.patch('math.sin')\ndef test_it(sin, x, n):\n    assert isinstance(sin, mock.Mock)\n    return x[:n]",
+            ("from unittest import mock\n@jitcheck(static_argnums=2)\n@pytest.mark.parametrize('n', [2])\n"
+            "@mock.patch('math.sin')\ndef test_it(sin, x, n):\n    assert isinstance(sin, mock.Mock)\n    return x[:n]"),
             [("x", "float32[6]"), ("n", "2")],
         ),
     ],
@@ -306,7 +306,7 @@ def test_the_twin_is_the_marker() -> None:
         return x
 
     marked: Any = jitcheck(rtol=0.5, static_argnames="n")(test)
-    assert marked is test
+    assert vars(marked) is vars(test)
     assert [(mark.name, mark.kwargs) for mark in marked.pytestmark] == [
         ("jitcheck", {"rtol": 0.5, "static_argnames": "n"})
     ]

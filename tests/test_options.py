@@ -184,8 +184,10 @@ def test_a_run_without_checks_says_nothing(run: Run) -> None:
         ("--jitcheck-json=.", "--jitcheck-json: {here} can't be written: it is a directory."),
         (
             "--jitcheck-json=test_suite.py/checks.json",
-            "--jitcheck-json: {here}/test_suite.py/checks.json can't be written: "
-            "{here}/test_suite.py is not a directory.",
+            (
+                "--jitcheck-json: {here}/test_suite.py/checks.json can't be written: "
+                "{here}/test_suite.py is not a directory."
+            ),
         ),
         ("-ojitcheck_json=.", "ini option jitcheck_json: {here} can't be written: it is a directory."),
         ("-ojitcheck_rtol=loose", "ini option jitcheck_rtol: 'loose' must be a number such as 1e-5."),
@@ -346,5 +348,3 @@ def test_fixtures_describe_the_fixture(run: Run) -> None:
     text = said(run, "--fixtures")
     assert "Check other functions inside a test: ``out = jitcheck(fn)(x, y)`` runs fn(x, y) eagerly and under" in text
     assert "returns the eager output for ordinary asserts." in text
-
-
