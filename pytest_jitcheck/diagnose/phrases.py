@@ -37,6 +37,11 @@ def because(blame: Blame, text: str = "") -> str:
         )
     if blame.staged:
         place = blame.staged[0]
+        if text and text in place.source:
+            return (
+                "No argument goes into it: a JAX operation in this expression makes a traced value, as JAX operations do under "
+                "jit even with plain numbers"
+            )
         return (
             f"No argument goes into it: it comes from the JAX operation in line {place.line}, `{place.source.strip()}`, "
             "and under jit JAX operations give traced values even for plain numbers"
