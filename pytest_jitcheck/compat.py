@@ -118,20 +118,39 @@ def _pjit_type() -> type:
 
 
 def jitted_parts(fn: Any) -> JittedParts | None:
-    """What `fn` was jitted from, by `jax.jit`, `equinox.filter_jit` or `nnx.jit`, or ``None`` if it was not.
-
-    JAX keeps the options in ``_jit_info`` (0.7 and later) or in a cell of the function's own cache miss handler.
-    """
+    """What `fn` was jitted from, by `jax.jit`, `equinox.filter_jit` or `nnx.jit`, or ``None`` if it was not."""
     pjit: Any = _pjit_type()
     if not isinstance(fn, pjit):
         return _jitted_by_equinox(fn) or _jitted_by_nnx(fn)
+    chosen = _jit_options(fn)
+    if chosen["static_argnums"] and _donations_skip_statics():
+        chosen["donate_argnums"] = tuple(_counted_among_all(chosen["donate_argnums"], chosen["static_argnums"]))
+    return JittedParts(function=fn.__wrapped__, **chosen)
+
+
+def _jit_options(fn: Any) -> dict[str, Any]:
+    """JAX keeps them in ``_jit_info`` (0.7 and later) or in a cell of the function's own cache miss handler."""
     options = getattr(fn, "_jit_info", None)
     if options is None:
-        handler = inspect.unwrap(fn._cache_miss)  # noqa: SLF001  # no public way
+        handler = inspect.unwrap(fn._cache_miss)  # noqa: SLF001  # there is no public way
         options = inspect.getclosurevars(handler).nonlocals.get("jit_info")
     names = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
-    chosen: dict[str, Any] = {name: tuple(getattr(options, name, ()) or ()) for name in names}
-    return JittedParts(function=fn.__wrapped__, **chosen)
+    return {name: tuple(getattr(options, name, ()) or ()) for name in names}
+
+
+@functools.cache
+def _donations_skip_statics() -> bool:
+    """Whether JAX counts donated arguments among those that are not static, as 0.5 does, once it has been told."""
+    options = _jit_options(jax.jit(lambda n, x: x, static_argnums=0, donate_argnums=1))
+    return bool(options["donate_argnums"] == (0,))
+
+
+def _counted_among_all(donated: Sequence[int], static: Sequence[int]) -> Iterator[int]:
+    for number in donated:
+        place = number
+        for skipped in sorted(static):
+            place += skipped <= place
+        yield place
 
 
 def _jitted_by_equinox(fn: Any) -> JittedParts | None:
