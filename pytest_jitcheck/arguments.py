@@ -247,7 +247,7 @@ def _describe_leaf(value: Any) -> str:
     if dtype is None and isinstance(value, (bool, int, float, complex)):
         dtype = np.result_type(type(value))
     if dtype is None or getattr(dtype, "kind", "") in ("U", "S", "O"):
-        return f"{type(value).__name__} (no array)"
+        return type(value).__name__
     dtype = as_traced(dtype)
     return f"{dtype.name}[{','.join(map(str, np.shape(value)))}]"
 

@@ -12,6 +12,7 @@ import numpy as np
 from pytest_jitcheck import compat
 from pytest_jitcheck.arguments import Call
 from pytest_jitcheck.compare import Tolerance, compare
+from pytest_jitcheck.leaves import is_number
 
 __all__ = ["Cause", "likely_cause"]
 
@@ -90,23 +91,31 @@ def _python_values(call: Call, compiled: Any, traced: Any, tolerance: Tolerance,
         if fewer and _agrees(call, lambda key, fewer=fewer: _as_jax if key in fewer else _same, compiled, tolerance):  # type: ignore[misc]
             chosen = fewer
     names = tuple(argument.name for argument in keys if argument.key in chosen)
-    is_numpy = any(
-        isinstance(leaf, (np.ndarray, np.generic))
-        for a in keys
-        if a.key in chosen
-        for leaf in jax.tree_util.tree_leaves(a.value)
-    )
-    what = "a NumPy array" if is_numpy else "a Python number"
+    leaves = [leaf for a in keys if a.key in chosen for leaf in jax.tree_util.tree_leaves(a.value)]
+    is_numpy = any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in leaves)
+    whose, what = ("NumPy", "a NumPy array") if is_numpy else ("Python", "a Python number")
     return Cause(
         rule="numpy-input" if is_numpy else "python-scalar",
         text=(
-            f"{' and '.join(names)} is {what} in the eager run, and computes by the rules of {'NumPy' if is_numpy else 'Python'}; "
-            "under jit it is a JAX array. Given as a JAX array, the eager result is the same as the compiled one."
+            f"{' and '.join(names)} is {what} in the eager run, and computes by the rules of {whose}; under jit it is a JAX "
+            "array. Given as a JAX array, the eager result is the same as the compiled one."
         ),
-        fix=f"Convert on entry: {names[0]} = jnp.asarray({names[0]}); then both ways compute by JAX's rules, such as its dtypes, "
-        "~ on bools, and nan or inf instead of an exception.",
+        fix=_conversion_advice(names[0], leaves, eager),
         arguments=names,
     )
+
+
+def _conversion_advice(name: str, leaves: list[Any], eager: Any) -> str:
+    is_integral = all(
+        np.asarray(leaf).dtype.kind in "iu" for leaf in jax.tree_util.tree_leaves(eager) if is_number(leaf)
+    )
+    results = [leaf for leaf in jax.tree_util.tree_leaves(eager) if isinstance(leaf, int)]
+    if is_integral and any(abs(leaf) >= 2**31 for leaf in results):
+        return "JAX's integers have 32 bits and overflow silently: pass a float, or turn x64 on."
+    advice = f"Decide which of the two is meant. To compute by JAX's rules both ways, convert on entry: {name} = jnp.asarray({name})."
+    if any(isinstance(leaf, np.ndarray) for leaf in leaves):
+        return f"{advice} Methods that change a NumPy array in place, such as .sort(), return a new array in JAX."
+    return f"{advice} To keep Python's number, declare {name} static."
 
 
 def _has_foreign_leaf(value: Any) -> bool:

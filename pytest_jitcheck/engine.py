@@ -144,7 +144,11 @@ class _Check:
         if stopped is not None:
             return self._stopped(stopped)
         if self.eager_error is not None:
-            return self._failed(diagnose.after_tracing(self.eager_error, self.call), "eager", error=self.eager_error)
+            return self._failed(
+                diagnose.after_tracing(self.eager_error, self.call, self.before.changes(self.call.fn)),
+                "eager",
+                error=self.eager_error,
+            )
         return self._judged(self.staging.output, written)
 
     def _restore(self, before: Mapping[str, Any]) -> None:
@@ -164,7 +168,9 @@ class _Check:
         if caught is not None:
             self.notes.append(Note(rule="swallowed-tracer-error", text=caught.diagnosis(self.call).message))
         if mismatches and (failure := self._disagreement(mismatches, compiled_output)) is not None:
-            return self._failed(failure, "compare", mismatches=mismatches)
+            # Of a function that differs from itself, a tolerance that would pass says nothing.
+            shown = () if failure.kind == "nondeterministic" else mismatches
+            return self._failed(failure, "compare", mismatches=shown)
         if written:
             return self._failed(diagnose.writes(written, self.call), "eager")
         if (vacuous := self._vacuous()) is not None:
@@ -186,12 +192,10 @@ class _Check:
         if self.trust == "off":
             return diagnose.mismatch(mismatches, self.call)
         if not self._is_repeatable():
-            return diagnose.nondeterministic(self.call)
+            return diagnose.nondeterministic(self.call, changes=self.before.changes(self.call.fn))
         verdict = against_float64(self.call, self.eager_output, compiled_output, mismatches, self.tolerance)
         if verdict.is_acquitted and not self.spec.strict_allclose:
-            text = (
-                f"The results differ by more than the tolerance, but compiled is no worse than eager: {verdict.text}."
-            )
+            text = f"The results differ by more than the tolerance, but compiled is no worse than eager. {verdict.text}"
             self.notes.append(Note(rule="no-worse-than-eager", text=text))
             return None
         is_about_values = all(mismatch.kind == "value" for mismatch in mismatches)

@@ -20,6 +20,8 @@ _WIDTH = 100
 _LONGEST_LIST = 12
 _LONGEST_QUOTE = 12
 _INDENT = "    "
+_MOST_ULPS = 1_000_000
+"""Beyond so many units in the last place, their number says nothing that the relative difference does not."""
 _STAGES: dict[Stage, str] = {
     "eager": "in the eager run, without jax.jit",
     "trace": "while JAX traced the function",
@@ -28,6 +30,8 @@ _STAGES: dict[Stage, str] = {
     "run": "while the compiled function ran",
     "compare": "when the eager and the compiled result were compared",
 }
+_TRIABLE = ("trace_error", "static_argument")
+"""Kinds whose fixes are tried; of the others there is nothing to say."""
 _VERDICTS = {
     True: "This was tried and works.",
     False: "This was not tried: run the test again after the change.",
@@ -184,7 +188,7 @@ def _percent(part: int, whole: int) -> str:
 def _errors(mismatch: Mismatch) -> Iterator[str]:
     measured = ((mismatch.max_abs, "absolute"), (mismatch.max_rel, "relative"))
     errors = [f"{number:.3g} {word}" for number, word in measured if number is not None]
-    if mismatch.max_ulp is not None:
+    if mismatch.max_ulp is not None and mismatch.max_ulp <= _MOST_ULPS:
         errors.append(f"{mismatch.max_ulp:,} ULP")
     if errors:
         yield f"largest difference: {', '.join(errors)}"
@@ -209,7 +213,10 @@ def _fix(report: CheckReport) -> Iterator[str]:
     fix = report.failure.fix if report.failure is not None else None
     if fix is not None:
         yield from _wrapped(f"Fix: {_closed(fix.text.strip())}")
-        yield _VERDICTS[fix.verified]
+        if fix.verified or (report.failure is not None and report.failure.kind in _TRIABLE):
+            yield _VERDICTS[fix.verified]
+        if fix.alternative:
+            yield from _wrapped(_closed(fix.alternative))
 
 
 def _closed(advice: str) -> str:
@@ -218,7 +225,8 @@ def _closed(advice: str) -> str:
 
 
 def _notes(report: CheckReport) -> Iterator[str]:
-    yield from (f"Note: {note.text}" for note in report.notes)
+    for note in report.notes:
+        yield from _wrapped(f"Note: {note.text}")
 
 
 def _more(report: CheckReport) -> Iterator[str]:

@@ -54,7 +54,7 @@ def against_float64(
         text = "There is no float64 reference to judge by: in float64 the function returns another structure."
         return Verdict(is_acquitted=False, text=text)
     errors = [_errors(*triple, tolerance) for triple in triples]
-    text = "; ".join(error.text for error in errors)
+    text = " ".join(error.text for error in errors)
     return Verdict(is_acquitted=bool(errors) and all(error.is_acquitted for error in errors), text=text)
 
 
@@ -118,9 +118,9 @@ def _errors(path: str, reference: Any, eager: Any, compiled: Any, tolerance: Tol
     if not is_inexact(dtype):
         is_same = bool(np.array_equal(wide, other))
         verb = "agrees" if is_same else "disagrees"
-        return _Errors(is_acquitted=is_same, text=f"{name}: the compiled result {verb} with the float64 reference")
+        return _Errors(is_acquitted=is_same, text=f"The compiled {name} {verb} with a run in float64.")
     if _special(wide) != _special(other):
-        text = f"{name}: the compiled result has NaN or infinities where the float64 reference has none, or the other way round"
+        text = f"The compiled {name} has NaN or infinities in other places than a run in float64."
         return _Errors(is_acquitted=False, text=text)
     eager_error = _rmse(wide, one) if _special(wide) == _special(one) else float("inf")
     compiled_error = _rmse(wide, other)
@@ -129,7 +129,8 @@ def _errors(path: str, reference: Any, eager: Any, compiled: Any, tolerance: Tol
     slack = (rtol * _rms(wide) + atol) / 10
     limit = (_FACTOR_COARSE if is_coarse else _FACTOR) * eager_error + slack
     text = (
-        f"{name}: root mean square error against float64 is {compiled_error:.3g} compiled and {eager_error:.3g} eager"
+        f"Against a run in float64, {name} is off by {compiled_error:.3g} compiled and by {eager_error:.3g} eager (root mean "
+        "square)."
     )
     return _Errors(is_acquitted=compiled_error <= limit, text=text)
 

@@ -90,6 +90,8 @@ class Fix:
     """Whether it was tried and the function then traced."""
     static_argnames: tuple[str, ...] = ()
     """Arguments to declare static, if that is the fix."""
+    alternative: str | None = None
+    """Another way, which was not tried and which the author alone can choose."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,9 @@ Trust = Literal["off", "standard", "full"]
 class SpecError(ValueError):
     """A keyword of a check that is unknown, has the wrong type or is out of range."""
 
+    nearest: str | None = None
+    """The accepted name that is nearest to what was written, if one is near."""
+
 
 class Options(TypedDict, total=False):
     """The keywords of a check, as a caller writes them; `CheckSpec` says what each means."""
@@ -170,10 +173,12 @@ def _refuse_unknown_names(parameters: _Parameters, argnames: tuple[str, ...], ke
             )
         if name not in by_name and not takes_any:
             takes = ", ".join(by_name) or "no arguments by name"
-            raise SpecError(
+            error = SpecError(
                 f"{keyword}_argnames={argnames!r}: the function has no argument "
                 f"{name!r}{nearest(name, by_name)}. It takes: {takes}."
             )
+            error.nearest = next(iter(difflib.get_close_matches(name, by_name, n=1)), None)
+            raise error
 
 
 def _refuse_numbers_out_of_range(parameters: _Parameters, argnums: tuple[int, ...], keyword: str) -> None:

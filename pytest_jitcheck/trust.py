@@ -13,7 +13,7 @@ import numpy as np
 from pytest_jitcheck import compat, diagnose
 from pytest_jitcheck.arguments import Bound, Call
 from pytest_jitcheck.compare import Tolerance, compare, same_bits
-from pytest_jitcheck.leaves import is_floating, ready
+from pytest_jitcheck.leaves import is_floating, is_number, ready
 from pytest_jitcheck.report import Diagnosis, Note
 from pytest_jitcheck.spec import Trust
 from pytest_jitcheck.stages import StageError, Staging
@@ -67,7 +67,7 @@ def _is_deterministic(subject: Subject, level: Trust) -> Diagnosis | None:
         return diagnose.nondeterministic(subject.call, error)
     if same_bits(subject.eager, again):
         return None
-    return diagnose.nondeterministic(subject.call)
+    return diagnose.nondeterministic(subject.call, changes=subject.before.changes(subject.call.fn))
 
 
 def _traces_again(subject: Subject, level: Trust) -> Diagnosis | None:
@@ -112,7 +112,11 @@ def _agrees_on_other_values(subject: Subject, level: Trust) -> Diagnosis | None:
 
 
 def _agrees_scaled(subject: Subject, factor: float) -> Diagnosis | None:
-    other = subject.call.changed(lambda key: lambda leaf: _scaled(leaf, factor))
+    # Another transform than jax.jit may hold Python numbers static, as equinox.filter_jit does.
+    keeps_numbers = subject.staging.spec.jit is not None
+    other = subject.call.changed(
+        lambda key: lambda leaf: leaf if keeps_numbers and is_number(leaf) else _scaled(leaf, factor)
+    )
     try:
         eager = ready(subject.eager_run(other.copied()))
         compiled = ready(subject.staging.runner(other.copied())())

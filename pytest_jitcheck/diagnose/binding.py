@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def _foreign_argument(evidence: Evidence, budget: Budget) -> Diagnosis:
         ),
         location=function_line(evidence.call.fn),
         arguments=names,
-        fix=Fix(text=static_advice(statics, evidence.call.name), verified=True, static_argnames=statics.names)
+        fix=Fix(text=static_advice(statics, evidence.call.name, names), verified=True, static_argnames=statics.names)
         if statics is not None
         else Fix(text=_pytree_advice(arguments[0])),
     )
@@ -208,7 +209,8 @@ def _too_large(evidence: Evidence, budget: Budget) -> Diagnosis:
         location=function_line(evidence.call.fn),
         arguments=names,
         fix=Fix(
-            text="Pass it as a float, turn x64 on (jax_enable_x64), or split it: jax.random.key takes 64-bit seeds as two words."
+            text="For a seed, make the key outside, jax.random.key(seed), and pass that. For a number, pass a float, or turn x64 "
+            "on (jax_enable_x64)."
         ),
     )
 
@@ -219,14 +221,15 @@ def _overflows(leaf: Any) -> bool:
 
 
 def _returned(evidence: Evidence, budget: Budget) -> Diagnosis:
-    first = evidence.message.strip().splitlines()[0]
+    what = re.search(r"of type <class '([\w.]+)'>", evidence.message)
+    where = re.search(r"at (?:output component |flat index |result)?(\[[^,\s]+)", evidence.message)
+    kind = "something that is neither an array nor a number" if what is None else f"a {what[1].rpartition('.')[2]}"
     return Diagnosis(
         kind="trace_error",
         rule="returns-no-array",
         message=(
-            f"{evidence.call.name} returns something that is neither an array nor a number. A compiled function can only "
-            "give back arrays, and containers of arrays."
-            + (f" JAX names the place: {first}" if "at output component" in first else "")
+            f"{evidence.call.name} returns {kind}{'' if where is None else f' at {where[1]}'}. A compiled function can only "
+            "give back arrays and numbers, and containers of those."
         ),
         location=_return_line(evidence.call) or function_line(evidence.call.fn),
         fix=Fix(

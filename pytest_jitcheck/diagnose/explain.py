@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ import jax
 from pytest_jitcheck.arguments import Bound, Call, signature_of
 from pytest_jitcheck.diagnose import binding
 from pytest_jitcheck.diagnose.evidence import Blame, Evidence, Input, is_tracer_error
+from pytest_jitcheck.diagnose.impurity import kept_tracer
 from pytest_jitcheck.diagnose.phrases import listed, names_tuple, static_advice
 from pytest_jitcheck.diagnose.rules import Rule, rule_for, says_tracer
 from pytest_jitcheck.diagnose.source import function_line
@@ -20,6 +21,7 @@ from pytest_jitcheck.diagnose.verdicts import eager_only, exception_name, locati
 from pytest_jitcheck.report import Diagnosis, Fix, Location
 from pytest_jitcheck.spec import SpecError
 from pytest_jitcheck.stages import Clock
+from pytest_jitcheck.surroundings import Change
 
 __all__ = ["after_tracing", "bad_statics", "explain", "within_a_transform"]
 
@@ -87,16 +89,32 @@ def _fix(evidence: Evidence, rule: Rule, blame: Blame, budget: Budget) -> tuple[
     if rule.statics != "never" and blame.inputs:
         statics = static_fix(evidence, _blamed, allow_float=allow_float, budget=budget)
         if statics is not None:
-            text = static_advice(statics, evidence.call.name)
-            # For a branch there is another way, which the author alone can choose.
-            text += (
-                "" if allow_float else f" If it changes from call to call, keep it traced instead: {_lower(rewrite)}"
+            text = static_advice(statics, evidence.call.name, blame.names)
+            # Whether the value changes from call to call, the author alone can know.
+            other = (
+                f"Or, if it changes from call to call, keep it traced: {_lower(rewrite)}"
+                if rule.has_other_way
+                else None
             )
-            return Fix(text=text, verified=True, static_argnames=statics.names), statics
+            return Fix(text=text, verified=True, static_argnames=statics.names, alternative=other), statics
         split = _split_fix(evidence, blame, allow_float=allow_float, budget=budget)
         if split is not None:
             return split, None
-    return Fix(text=rewrite, verified=not blame.inputs and _works_with_numpy(evidence, budget)), None
+    # What this tries is numpy in place of jnp: it says nothing of other advice.
+    is_about_numpy = not blame.inputs and rule.id in (
+        "shape-from-value",
+        "python-integer",
+        "python-number",
+        "structural-argument",
+        "trace-error",
+    )
+    if not blame.inputs and not is_about_numpy and _works_with_numpy(evidence, budget):
+        text = f"{_STAGED_ADVICE} Or {_lower(rewrite)}"
+        return Fix(text=_STAGED_ADVICE, verified=True, alternative=text.removeprefix(_STAGED_ADVICE).strip()), None
+    return Fix(text=rewrite, verified=is_about_numpy and _works_with_numpy(evidence, budget)), None
+
+
+_STAGED_ADVICE = "Compute it with numpy instead of jnp: plain numbers stay plain numbers then, under jit too."
 
 
 def _split_fix(evidence: Evidence, blame: Blame, *, allow_float: bool, budget: Budget) -> Fix | None:
@@ -166,19 +184,16 @@ def within_a_transform(evidence: Evidence, eager_error: Exception) -> Diagnosis 
     return dataclasses.replace(diagnosis, kind="eager_error", message=f"{prefix} {diagnosis.message}")
 
 
-def after_tracing(error: Exception, call: Call) -> Diagnosis:
-    """Why the plain function fails although it traced."""
+def after_tracing(error: Exception, call: Call, changes: Sequence[Change] = ()) -> Diagnosis:
+    """Why the plain function fails although it traced.
+
+    Args:
+        error: what the plain run raised.
+        call: the call.
+        changes: what the function changed around itself while it was traced.
+    """
     if isinstance(error, jax.errors.UnexpectedTracerError):
-        evidence = Evidence(error=error, stage="eager", call=call)
-        rule = rule_for(evidence)
-        diagnosis = Diagnosis(
-            kind=rule.kind,
-            rule=rule.id,
-            message=rule.message(evidence, Blame()),
-            location=location_of(error, call),
-            fix=Fix(text=rule.rewrite(evidence, Blame())),
-        )
-        return _with_exception(diagnosis, error)
+        return kept_tracer(error, call, changes)
     return eager_only(error, call)
 
 
@@ -186,7 +201,7 @@ def bad_statics(error: SpecError, fn: Callable[..., Any]) -> Diagnosis:
     """A static or donated argument that the function does not have."""
     signature = signature_of(fn)
     names = [] if signature is None else list(signature.parameters)
-    example = f'static_argnames=("{names[-1]}",)' if names else "static_argnames=(...)"
+    near = error.nearest or (names[-1] if names else "...")
     return Diagnosis(
         kind="static_argument",
         rule="static-not-there",
@@ -194,9 +209,9 @@ def bad_statics(error: SpecError, fn: Callable[..., Any]) -> Diagnosis:
         exception=exception_name(error),
         location=function_line(fn),
         fix=Fix(
-            text=(
-                "Positions are counted from 0, without the self of a bound method. Names are safer: "
-                f"{example} declares the last one."
-            )
+            text=f'Write static_argnames=("{near}",).'
+            if error.nearest
+            else "Positions are counted from 0, without the self of a bound method. Names are safer, such as "
+            f'static_argnames=("{near}",).'
         ),
     )

@@ -56,10 +56,27 @@ def subject(text: str, fallback: str = "a traced value") -> str:
     return f"`{text}`" if len(text) <= 70 else f"`{text[:67]}...`"
 
 
-def static_advice(fix: StaticFix, function: str) -> str:
-    """How to declare these arguments static."""
+def static_advice(fix: StaticFix, function: str, blamed: Sequence[str] = ()) -> str:
+    """How to declare these arguments static.
+
+    Args:
+        fix: what to declare.
+        function: name of the checked function.
+        blamed: the arguments of the first error; what is declared beside them, the next error would have named.
+    """
     names = names_tuple(fix.names)
-    said = f"Declare {listed(fix.names)} static: static_argnames={names}, in the check and where {function} is jitted."
+    is_test = function.rpartition(".")[2].startswith("test")
+    where = (
+        "on the marker, and where you jit the function that it calls"
+        if is_test
+        else f"in the check, and where {function} is jitted"
+    )
+    said = f"Declare {listed(fix.names)} static: static_argnames={names} {where}."
+    later = [name for name in fix.names if name not in blamed] if blamed else []
+    if later:
+        said += f" ({listed(later)} would have failed next.)"
+    if any(isinstance(argument.value, float) for argument in fix.arguments):
+        said += " Each new value then compiles anew."
     if fix.converted:
         said += f" Pass {listed(fix.converted)} as a tuple, which can be hashed."
     if fix.needs_numpy:

@@ -32,6 +32,8 @@ class Rule:
     """What to write instead, where nothing can be static."""
     statics: Literal["never", "values", "structure"] = "values"
     """Whether static arguments may be the fix; for what decides a shape or a loop, floats too."""
+    has_other_way: bool = True
+    """Whether `rewrite` is a way to keep traced what a static fix would declare static."""
     culprits: Callable[[Evidence], list[Any]] = lambda evidence: evidence.triggers
     """The tracers to follow back to the arguments."""
     is_ambiguous: bool = False
@@ -151,6 +153,19 @@ def _condition_message(what: str) -> Callable[[Evidence, Blame], str]:
     return message
 
 
+def _logic_message(evidence: Evidence, blame: Blame) -> str:
+    text = _expression(evidence)
+    return (
+        f"Python's `and`, `or`, `not` and `in`, and chained comparisons, ask each part for True or False, here "
+        f"{subject(text)}. {because(blame, text)}."
+    )
+
+
+def _builtin_message(evidence: Evidence, blame: Blame) -> str:
+    text = _expression(evidence)
+    return f"{subject(text)} compares or tests values in Python, and needs True or False each time. {because(blame, text)}."
+
+
 def _condition(evidence: Evidence) -> str:
     test = syntax.test_of(evidence.site)
     return _expression(evidence) if test is None or evidence.site is None else evidence.site.text(test)
@@ -158,18 +173,30 @@ def _condition(evidence: Evidence) -> str:
 
 def _branch_rewrite(evidence: Evidence, blame: Blame) -> str:
     return syntax.where_for(evidence.site) or (
-        f"Compute both sides and choose: jnp.where({_condition(evidence)}, a, b); or run one of two functions: "
-        f"jax.lax.cond({_condition(evidence)}, f, g, x)."
+        f"Compute both sides and choose: jnp.where({_array_condition(evidence)}, a, b); or run one of two functions: "
+        f"jax.lax.cond({_array_condition(evidence)}, f, g, x)."
     )
 
 
+def _array_condition(evidence: Evidence) -> str:
+    test = syntax.test_of(evidence.site)
+    return _expression(evidence) if test is None else syntax.array_logic(test)
+
+
 def _while_rewrite(evidence: Evidence, blame: Blame) -> str:
-    carry = syntax.carry_of(evidence.site)
-    names = ", ".join(carry) if carry else "..."
-    condition = _condition(evidence)
+    carry = syntax.carry_of(evidence.site) or ["carry"]
+    condition = _array_condition(evidence)
+    if len(carry) == 1:
+        name = carry[0]
+        return (
+            f"Let JAX run the loop: {name} = jax.lax.while_loop(lambda {name}: {condition}, step, {name}), where step({name}) "
+            "returns what one round makes of it."
+        )
+    names = ", ".join(carry)
     return (
-        f"Let JAX run the loop: jax.lax.while_loop(lambda carry: {condition}, step, carry), where carry holds "
-        f"({names}) and step(carry) returns the next one."
+        f"Let JAX run the loop over ({names}): {names} = jax.lax.while_loop(cond, step, ({names})), where cond(carry) takes "
+        f"its names apart, `{names} = carry`, and returns `{condition}`, and step(carry) returns those of the next round, in "
+        "the same shapes and dtypes."
     )
 
 
@@ -182,11 +209,14 @@ def _loop_rewrite(evidence: Evidence, blame: Blame) -> str:
 
 
 def _assert_rewrite(evidence: Evidence, blame: Blame) -> str:
-    return (
-        "In a test marked with jitcheck, return the value instead: what the test returns is compared, eager against "
-        "compiled. Or ask for the jitcheck fixture, call `out = jitcheck(f)(x)` and assert on `out`, which is the eager "
-        "result. In library code, check values before the jitted call, or with jax.experimental.checkify."
-    )
+    function = "" if evidence.site is None else evidence.site.location.function or ""
+    if function.rpartition(".")[2].startswith("test"):
+        return (
+            "In a test marked with jitcheck, return the value instead: what the test returns is compared, eager against "
+            "compiled. Or ask for the jitcheck fixture, call `out = jitcheck(f)(x)` and assert on `out`, which is the eager "
+            "result."
+        )
+    return "Check values before the jitted call, or inside of it with jax.experimental.checkify."
 
 
 def _builtin_rewrite(evidence: Evidence, blame: Blame) -> str:
@@ -203,14 +233,17 @@ def _builtin_rewrite(evidence: Evidence, blame: Blame) -> str:
     }
     if name in ("min", "max") and "," in arguments:
         return f"Write jnp.{name}imum({arguments})."
+    if arguments.startswith(("[", "(")):
+        arguments = f"jnp.stack({arguments})"
     return f"Write {twins.get(name, 'the jnp function of that name').format(arguments)}."
 
 
 def _logical_rewrite(evidence: Evidence, blame: Blame) -> str:
-    return (
-        "Write jnp.logical_and(a, b), jnp.logical_or(a, b) or jnp.logical_not(a), or the operators &, | and ~ on arrays of "
-        "bools; a chain such as a < x < b is (a < x) & (x < b)."
-    )
+    expression = syntax.logic_of(evidence.site)
+    if isinstance(expression, ast.Compare) and isinstance(expression.ops[0], (ast.In, ast.NotIn)):
+        return "Write jnp.any(values == x), or jnp.isin(x, values)."
+    text = "a & b" if expression is None else syntax.array_logic(expression)
+    return f"Write {text}: the operators &, | and ~ work on arrays of bools, element by element."
 
 
 def _mask_rewrite(evidence: Evidence, blame: Blame) -> str:
@@ -239,7 +272,11 @@ def _size_rewrite(evidence: Evidence, blame: Blame) -> str:
 
 def _scalar_message(evidence: Evidence, blame: Blame) -> str:
     name = syntax.callee(evidence.site)
-    what = f"{name}()" if name else subject(_expression(evidence))
+    what = (
+        f"`{name if '.' not in name or name.startswith('math.') else '.' + name.rpartition('.')[2]}()`"
+        if name
+        else subject(_expression(evidence))
+    )
     return f"{what} asks for a Python number from {_operand(evidence)}. {because(blame, syntax.operand_text(evidence.site))}."
 
 
@@ -264,12 +301,19 @@ def _numpy_rewrite(evidence: Evidence, blame: Blame) -> str:
 def _structural_message(evidence: Evidence, blame: Blame) -> str:
     name = syntax.callee(evidence.site) or "the called function"
     parameters = syntax.static_parameter_names(evidence.site)
-    which = f"its argument {listed(parameters)}" if parameters else "one of its arguments"
-    return f"{name} needs {which} while tracing, and was given a traced value. {because(blame)}."
+    if parameters:
+        return f"{name} needs a plain value for {listed(parameters)} while the function is traced, and got a traced one. {because(blame)}."
+    return f"{name} needs plain Python values while the function is traced, and got a traced one. {because(blame)}."
+
+
+def _attribute(evidence: Evidence) -> str:
+    """Name of the attribute that was asked for."""
+    node = None if evidence.site is None else evidence.site.node
+    return getattr(evidence.root, "name", None) or (node.attr if isinstance(node, ast.Attribute) else "")
 
 
 def _attribute_message(evidence: Evidence, blame: Blame) -> str:
-    name = getattr(evidence.root, "name", None) or "this attribute"
+    name = _attribute(evidence) or "this attribute"
     return (
         f"`.{name}` was read of a traced value, which lacks it: a traced array has a shape and a dtype, but no device, no "
         f"buffer and no NumPy methods."
@@ -277,7 +321,7 @@ def _attribute_message(evidence: Evidence, blame: Blame) -> str:
 
 
 def _attribute_rewrite(evidence: Evidence, blame: Blame) -> str:
-    name = getattr(evidence.root, "name", None) or ""
+    name = _attribute(evidence)
     advice = {
         "device": "Leave device= out: under jit results are placed where the inputs are.",
         "devices": "Ask for the devices outside of the jitted function.",
@@ -287,6 +331,7 @@ def _attribute_rewrite(evidence: Evidence, blame: Blame) -> str:
         "tobytes": "Convert to bytes outside of the jitted function.",
         "fill": "Write jnp.full_like(x, value).",
         "put": "Write x.at[indices].set(values).",
+        "flat": "Write x.ravel(), or x.ravel()[i] for one element.",
         "sort": "Write jnp.sort(x), which returns the sorted array.",
     }
     return advice.get(name, f"Read `.{name}` before the jitted call, and pass what is needed of it as an argument.")
@@ -320,7 +365,13 @@ def _statement(evidence: Evidence) -> str:
 
 
 def _item_rewrite(evidence: Evidence, blame: Blame) -> str:
-    return syntax.at_set_for(evidence.site)
+    held = [argument for argument in blame.arguments if isinstance(argument.value, np.ndarray)]
+    first = (
+        f"`{held[0].name}` is a NumPy array in plain Python, which has no .at: begin with {held[0].name} = jnp.asarray({held[0].name}). "
+        if held
+        else ""
+    )
+    return first + syntax.at_set_for(evidence.site)
 
 
 def _generic_message(evidence: Evidence, blame: Blame) -> str:
@@ -378,14 +429,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="python-builtin",
         matches=_all(_BOOL, _calls("sorted", "min", "max", "any", "all", "sum", "bool", "filter", "list.sort")),
-        message=_blamed("{it} makes Python compare or test the elements one by one."),
+        message=_builtin_message,
         rewrite=_builtin_rewrite,
-        culprits=_at_test,
+        culprits=lambda evidence: evidence.tracers_at(evidence.site) or evidence.triggers,
     ),
     Rule(
         id="python-logic",
         matches=_all(_BOOL, lambda evidence: syntax.is_logic(evidence.site)),
-        message=_condition_message("Python's and, or, not, in and chained comparison ask for one truth value; it"),
+        message=_logic_message,
         rewrite=_logical_rewrite,
         culprits=_at_test,
     ),
@@ -429,6 +480,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="size-from-value",
+        has_other_way=False,
         matches=_all(_is(TypeError), lambda evidence: syntax.is_sized_call(evidence.site)),
         message=_blamed("{it} gives a result whose length depends on the values."),
         rewrite=_size_rewrite,
@@ -458,6 +510,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="shape-from-value",
+        has_other_way=False,
         matches=_says("Shapes must be 1D sequences", "shape must be", "Shape must be", "shapes must be"),
         message=_blamed("{it} needs a shape, made of plain numbers, and was given a traced value."),
         rewrite=_shape_rewrite,
@@ -466,6 +519,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="python-integer",
+        has_other_way=False,
         matches=_all(
             _is(TypeError),
             lambda evidence: syntax.is_number_call(evidence.site) and syntax.is_integer_call(evidence.site),
@@ -482,6 +536,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="structural-argument",
+        has_other_way=False,
         matches=_is_structural,
         message=_structural_message,
         rewrite=_generic_rewrite,
@@ -491,6 +546,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="iteration-over-scalar",
+        has_other_way=False,
         matches=_says(
             "iteration over a 0-d array", "cannot unpack non-iterable", "len() of unsized", "object is not iterable"
         ),
@@ -510,8 +566,9 @@ RULES: tuple[Rule, ...] = (
         id="format-of-tracer",
         matches=_says("unsupported format string", "a real number is required", "format: a number is required"),
         message=lambda evidence, blame: f"{subject(_formatted(evidence))} formats a number as text. {because(blame)}.",
-        rewrite=_fixed(
-            "Print with jax.debug.print('{x:.3f}', x=x), which runs when the value is there, or format the result outside."
+        rewrite=lambda evidence, blame: (
+            f"Print with {syntax.debug_print_for(evidence.site)}, which runs when the value is there, or format the result "
+            "outside."
         ),
         culprits=lambda evidence: (
             evidence.tracers_at(evidence.site, syntax.format_of(evidence.site)) or evidence.triggers
@@ -530,7 +587,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="missing-attribute",
-        matches=_is(AttributeError),
+        matches=lambda evidence: (
+            isinstance(evidence.root, AttributeError)
+            or (isinstance(evidence.root, NotImplementedError) and _attribute(evidence) != "")
+        ),
         message=_attribute_message,
         rewrite=_attribute_rewrite,
         statics="never",
@@ -549,6 +609,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="trace-error",
+        has_other_way=False,
         matches=lambda evidence: True,
         message=_generic_message,
         rewrite=_generic_rewrite,

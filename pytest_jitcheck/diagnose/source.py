@@ -26,6 +26,7 @@ __all__ = [
     "site_of",
     "syntax_at",
     "users_traceback",
+    "writing_statement",
 ]
 
 _OURS = str(Path(__file__).resolve().parent.parent) + os.sep
@@ -257,6 +258,44 @@ def function_line(fn: Callable[..., Any]) -> Location | None:
     if not source:
         return None
     return Location(path=code.co_filename, line=first + offset, source=source.rstrip("\n"), function=code.co_qualname)
+
+
+def writing_statement(fn: Callable[..., Any], name: str) -> tuple[Location, str] | None:
+    """The statement of `fn` that changes the array `name` in place, and how to write it with a new array."""
+    code = _code_of(fn)
+    if code is None:
+        return None
+    tree = _tree("".join(linecache.getlines(code.co_filename)))
+    functions = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    own = [node for node in functions if _span_of_lines(node, code.co_firstlineno)]
+    for statement in (inner for node in own for inner in ast.walk(node) if isinstance(inner, ast.stmt)):
+        rewritten = _without_writing(statement, name)
+        if rewritten is not None:
+            text = linecache.getline(code.co_filename, statement.lineno).rstrip("\n")
+            return Location(
+                path=code.co_filename, line=statement.lineno, source=text, function=code.co_qualname
+            ), rewritten
+    return None
+
+
+def _span_of_lines(node: ast.FunctionDef, first: int) -> bool:
+    return first in (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
+
+
+def _without_writing(statement: ast.stmt, name: str) -> str | None:
+    """The statement with a new array, if it writes into the one called `name`."""
+    target: ast.expr | None = statement.target if isinstance(statement, ast.AugAssign) else None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+    if isinstance(target, ast.Name) and isinstance(statement, ast.AugAssign) and target.id == name:
+        changed = ast.BinOp(left=ast.Name(id=name), op=statement.op, right=statement.value)
+        return f"{name} = {ast.unparse(changed)}"
+    if isinstance(target, ast.Subscript) and ast.unparse(target.value) == name:
+        return f"{name} = jnp.asarray({name}).at[...].set(...) for `{ast.unparse(statement)}`"
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == name:
+        return f"{name} = jnp.{call.func.attr}({name}) for `{ast.unparse(statement)}`"
+    return None
 
 
 def _code_of(fn: Any) -> CodeType | None:

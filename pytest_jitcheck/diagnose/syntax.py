@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import copy
+import functools
 import inspect
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,14 +19,17 @@ from pytest_jitcheck.diagnose.source import Site
 
 __all__ = [
     "arguments_text",
+    "array_logic",
     "assigned",
     "at_set_for",
     "call_of",
     "callee",
     "carry_of",
+    "debug_print_for",
     "dynamic_slice_for",
     "format_of",
     "index_of",
+    "index_text",
     "is_integer_call",
     "is_jax_call",
     "is_logic",
@@ -34,6 +40,7 @@ __all__ = [
     "jnp_for",
     "key_of",
     "list_index_for",
+    "logic_of",
     "loop_bound",
     "masked_for",
     "operand_text",
@@ -121,6 +128,24 @@ def is_jax_call(site: Site | None) -> bool:
     return module.partition(".")[0] == "jax"
 
 
+def debug_print_for(site: Site | None) -> str:
+    """A formatted value as `jax.debug.print`, in the user's own words."""
+    string = format_of(site)
+    if not isinstance(string, ast.JoinedStr):
+        return "jax.debug.print('{x:.3f}', x=x)"
+    template = ""
+    values: list[str] = []
+    for part in string.values:
+        if isinstance(part, ast.Constant):
+            template += str(part.value)
+        elif isinstance(part, ast.FormattedValue):
+            name = part.value.id if isinstance(part.value, ast.Name) else f"value{len(values) or ''}"
+            spec = ast.unparse(part.format_spec)[2:-1] if part.format_spec is not None else ""
+            template += f"{{{name}:{spec}}}" if spec else f"{{{name}}}"
+            values.append(f"{name}={ast.unparse(part.value)}")
+    return f"jax.debug.print({template!r}, {', '.join(values)})"
+
+
 def format_of(site: Site | None) -> ast.AST | None:
     """The whole f-string, or the expression that formats."""
     if site is None:
@@ -160,6 +185,9 @@ def test_of(site: Site | None) -> ast.expr | None:
 def _decided(site: Site | None) -> ast.If | ast.While | ast.Assert | ast.IfExp | None:
     if site is None:
         return None
+    # Python 3.11 gives the jump of a conditional expression, and of an assert, the place of the whole.
+    if isinstance(site.node, (ast.Assert, ast.IfExp)):
+        return site.node
     for number in range(len(site.path_to_node) - 1, 0, -1):
         holder, child = site.path_to_node[number - 1], site.path_to_node[number]
         if isinstance(holder, (ast.If, ast.While, ast.Assert, ast.IfExp)) and holder.test is child:
@@ -195,18 +223,13 @@ def where_for(site: Site | None) -> str | None:
     if not isinstance(holder, ast.If) or len(holder.body) != 1 or site is None:
         return None
     body, other = holder.body[0], _other_side(holder, site)
-    if (
-        isinstance(body, ast.Return)
-        and isinstance(other, ast.Return)
-        and body.value is not None
-        and other.value is not None
-    ):
-        return f"Write `return {_where(holder.test, body.value, other.value)}`."
+    returned = (getattr(body, "value", None), getattr(other, "value", None))
+    if isinstance(body, ast.Return) and isinstance(other, ast.Return) and all(returned):
+        return f"Write `return {_where(holder.test, *returned)}`."  # type: ignore[arg-type]  # both are there
     target = _single_target(body)
     if target is not None and isinstance(body, ast.Assign):
-        otherwise = (
-            other.value if isinstance(other, ast.Assign) and _single_target(other) == target else ast.Name(id=target)
-        )
+        is_pair = isinstance(other, ast.Assign) and _single_target(other) == target and bool(holder.orelse)
+        otherwise = other.value if is_pair and isinstance(other, ast.Assign) else ast.Name(id=target)
         return f"Write `{target} = {_where(holder.test, body.value, otherwise)}`."
     if isinstance(body, ast.AugAssign) and not holder.orelse and target is not None:
         changed = ast.BinOp(left=ast.Name(id=target), op=body.op, right=body.value)
@@ -217,7 +240,48 @@ def where_for(site: Site | None) -> str | None:
 def _where(test: ast.expr, body: ast.expr, other: ast.expr) -> str:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, body, other = test.operand, other, body
-    return f"jnp.where({ast.unparse(test)}, {ast.unparse(body)}, {ast.unparse(other)})"
+    return f"jnp.where({array_logic(test)}, {ast.unparse(body)}, {ast.unparse(other)})"
+
+
+def array_logic(test: ast.expr) -> str:
+    """A condition with `and`, `or`, `not` and chained comparisons as operators that work on arrays."""
+    return ast.unparse(_ArrayLogic().visit(copy.deepcopy(test)))
+
+
+class _ArrayLogic(ast.NodeTransformer):
+    """Rewrites what asks Python for one truth value; calls and lambdas inside stay as they are."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        operator = ast.BitAnd() if isinstance(node.op, ast.And) else ast.BitOr()
+        return functools.reduce(lambda left, right: ast.BinOp(left=left, op=operator, right=right), node.values)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.UnaryOp(op=ast.Invert(), operand=node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        lefts = [node.left, *node.comparators[:-1]]
+        pairs: list[ast.expr] = [
+            ast.Compare(left=left, ops=[operator], comparators=[right])
+            for left, operator, right in zip(lefts, node.ops, node.comparators, strict=True)
+        ]
+        return functools.reduce(lambda left, right: ast.BinOp(left=left, op=ast.BitAnd(), right=right), pairs)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+
+def logic_of(site: Site | None) -> ast.expr | None:
+    """The whole expression whose truth value Python asked for, outside of an `if` or `while`."""
+    kinds = (ast.BoolOp, ast.UnaryOp, ast.Compare)
+    if site is None:
+        return None
+    inside = itertools.takewhile(lambda node: not isinstance(node, ast.stmt), reversed(site.path_to_node))
+    return next((node for node in reversed(list(inside)) if isinstance(node, kinds)), None)
 
 
 def _other_side(holder: ast.If, site: Site) -> ast.stmt | None:
@@ -282,6 +346,11 @@ def index_of(site: Site | None) -> ast.expr | None:
     return None if subscript is None else subscript.slice
 
 
+def index_text(index: ast.expr) -> str:
+    """An index as it stands between the brackets."""
+    return ast.unparse(ast.Subscript(value=ast.Name(id="x"), slice=index))[2:-1]
+
+
 def slices(index: ast.expr | None) -> list[ast.Slice]:
     """The slices with a bound in an index."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
@@ -340,17 +409,38 @@ def masked_for(site: Site | None) -> str:
     subscript = _indexed(site)
     if site is None or subscript is None:
         return "Use jnp.where(mask, x, fill), which keeps the shape."
-    holder, mask = ast.unparse(subscript.value), ast.unparse(subscript.slice)
+    holder, mask = ast.unparse(subscript.value), index_text(subscript.slice)
     if holder.endswith(".at"):
         return _masked_update(site, holder.removesuffix(".at"), subscript)
     if isinstance(subscript.ctx, ast.Store):
-        return f"Write {holder} = jnp.where({mask}, value, {holder})."
+        return f"Write {holder} = jnp.where({mask}, {_stored_value(site, holder)}, {holder})."
+    if isinstance(subscript.slice, ast.Tuple):
+        return _masked_among_others(holder, subscript.slice, site)
     reduced = _reduction_of(site)
     if reduced in ("sum", "mean", "min", "max", "any", "all", "prod", "std", "var"):
         return f"Write jnp.{reduced}({holder}, where={mask}{_initial(reduced, holder)}), which skips the rest."
     return (
-        f"Write jnp.where({mask}, {holder}, 0), which keeps the shape and fills the rest (choose the 0), or "
-        f"{holder}[jnp.nonzero({mask}, size=n, fill_value=0)[0]] with a static upper bound n of how many there are."
+        f"Write jnp.where({mask}, {holder}, 0), which keeps the shape and puts 0, or what you choose, in place of the rest. "
+        f"To have the chosen ones in front, with a static upper bound n: {holder}.at[jnp.nonzero({mask}, size=n, "
+        f"fill_value={holder}.size)[0]].get(mode='fill', fill_value=0)."
+    )
+
+
+def _stored_value(site: Site, holder: str) -> str:
+    statement = site.statement
+    if isinstance(statement, ast.AugAssign):
+        return ast.unparse(ast.BinOp(left=ast.Name(id=holder), op=statement.op, right=statement.value))
+    return ast.unparse(statement.value) if isinstance(statement, ast.Assign) else "value"
+
+
+def _masked_among_others(holder: str, index: ast.Tuple, site: Site) -> str:
+    parts = [ast.unparse(part) for part in index.elts]
+    masks = [number for number, part in enumerate(index.elts) if _is_traced(part, site)]
+    mask = parts[masks[0]] if masks else "mask"
+    plain = ", ".join(":" if number in masks else part for number, part in enumerate(parts))
+    return (
+        f"Index with what is plain first, {holder}[{plain}], and mask that: jnp.where({mask}, {holder}[{plain}], 0), with the "
+        "mask in the shape of what it masks."
     )
 
 
@@ -362,10 +452,11 @@ def _masked_update(site: Site, holder: str, subscript: ast.Subscript) -> str:
     call = call_of(site)
     value = ast.unparse(call.args[0]) if call is not None and call.args else "value"
     if isinstance(subscript.slice, ast.Tuple):
-        return (
-            f"Write {holder}.at[...].set(jnp.where(mask, {value}, old)) with plain slices in the index, and the mask in "
-            "jnp.where: a mask among other indices needs to know how many elements it picks."
-        )
+        parts = [ast.unparse(part) for part in subscript.slice.elts]
+        masks = [number for number, part in enumerate(subscript.slice.elts) if _is_traced(part, site)]
+        mask = parts[masks[0]] if masks else "mask"
+        plain = ", ".join(":" if number in masks else part for number, part in enumerate(parts))
+        return f"Write {holder}.at[{plain}].set(jnp.where({mask}, {value}, {holder}[{plain}])), with plain slices in the index."
     changed = {
         "set": value,
         "add": f"{holder} + {value}",
@@ -400,7 +491,7 @@ def list_index_for(site: Site | None) -> str:
     subscript = _indexed(site)
     if site is None or subscript is None:
         return "Stack the items into one array, jnp.stack(items)[i], or choose a function with jax.lax.switch."
-    items, index = ast.unparse(subscript.value), ast.unparse(subscript.slice)
+    items, index = ast.unparse(subscript.value), index_text(subscript.slice)
     held = value_of(subscript.value, site.frame)
     if isinstance(held, (list, tuple)) and held and all(callable(item) for item in held):
         return f"Write jax.lax.switch({index}, {items}, x), which calls the chosen function."
@@ -424,7 +515,7 @@ def at_set_for(site: Site | None) -> str:
     subscript, statement = _stored(site), None if site is None else site.statement
     if subscript is None or statement is None:
         return "Write x = x.at[i].set(value), which returns the changed array."
-    holder, index = ast.unparse(subscript.value), ast.unparse(subscript.slice)
+    holder, index = ast.unparse(subscript.value), index_text(subscript.slice)
     operators = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
     method = operators.get(type(statement.op), "apply") if isinstance(statement, ast.AugAssign) else "set"
     value = ast.unparse(statement.value) if isinstance(statement, (ast.Assign, ast.AugAssign)) else "value"
@@ -455,12 +546,17 @@ def sized_for(site: Site | None) -> str:
         return f"Write {name}({arguments}, strip_zeros=False)."
     if keyword == "":
         return f"Call {name} outside of the jitted function: its result has no static upper bound."
+    operand = operand_text(site)
+    of = f", such as {operand}.size" if operand.isidentifier() else ""
     three = (
         " Or use jnp.where(condition, a, b) with three arguments, which keeps the shape."
         if name.endswith("where")
         else ""
     )
-    return f"Give an upper bound of how many there are: {name}({arguments}, size=n), with a static n, such as x.size.{three}"
+    return (
+        f"Give an upper bound of how many there are: {name}({arguments}, size=n), with a static n{of}. What is left over is "
+        f"filled: fill_value= says with what.{three}"
+    )
 
 
 def is_number_call(site: Site | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pytest_jitcheck.arguments import Call
 from pytest_jitcheck.causes import Cause
-from pytest_jitcheck.diagnose.source import Ownership, frames_of, function_line, innermost_site
+from pytest_jitcheck.diagnose.source import Ownership, frames_of, function_line, innermost_site, writing_statement
 from pytest_jitcheck.report import Diagnosis, Fix, Location, Mismatch
 
 __all__ = ["did_not_raise", "eager_error", "eager_only", "mismatch", "nothing_returned", "unused_arguments", "writes"]
@@ -31,20 +31,30 @@ def eager_only(error: Exception, call: Call) -> Diagnosis:
         rule="fails-only-eagerly",
         message=(
             f"{call.name} raises {type(error).__name__} in plain Python, but traces under jit without an error. "
-            "There, nothing checks the value: an index that is out of bounds is clamped to the last element, and a "
-            "division by zero gives inf or nan."
+            f"There, nothing checks the value{_UNCHECKED.get(type(error), ('', ''))[0]}."
         ),
         exception=exception_name(error),
         exception_message=str(error),
         location=location_of(error, call),
         fix=Fix(
-            text=(
-                "Check the value before the jitted call, or make the bad case visible in the result: "
-                "x.at[i].get(mode='fill', fill_value=jnp.nan) for an index, jnp.where for a divisor."
-            )
+            text="Check the value before the jitted call, or make the bad case visible in the result"
+            f"{_UNCHECKED.get(type(error), ('', ''))[1]}."
         ),
     )
 
+
+_UNCHECKED: dict[type[Exception], tuple[str, str]] = {
+    IndexError: (
+        ": an index that is out of bounds is clamped to the last element",
+        ": jnp.asarray(x).at[i].get(mode='fill', fill_value=jnp.nan)",
+    ),
+    ZeroDivisionError: (
+        ": a division by zero gives inf or nan",
+        ": jnp.where(d == 0, jnp.nan, n / jnp.where(d == 0, 1, d))",
+    ),
+    OverflowError: (": a float that is too large becomes inf", ""),
+}
+"""What jit does instead of raising, and how to see it, by what Python raises."""
 
 _MISMATCHES = {
     "structure": (
@@ -103,7 +113,7 @@ def mismatch(mismatches: Sequence[Mismatch], call: Call, cause: Cause | None = N
     return Diagnosis(
         kind=kind,
         rule=cause.rule if cause else rule,
-        message=" ".join(filter(None, [f"{call.name} {what}{where}{more}.", cause.text if cause else "", judgement])),
+        message=" ".join(filter(None, [f"{call.name} {what}{where}{more}.", cause.text if cause else judgement])),
         location=function_line(call.fn),
         arguments=cause.arguments if cause else (),
         fix=Fix(text=cause.fix if cause else advice),
@@ -156,6 +166,7 @@ def unused_arguments(call: Call) -> Diagnosis:
 def writes(names: Sequence[str], call: Call) -> Diagnosis:
     """The plain function changes the caller's arrays, which jit can't."""
     listed = " and ".join(names)
+    found = writing_statement(call.fn, names[0])
     return Diagnosis(
         kind="side_effect",
         rule="writes-into-argument",
@@ -163,9 +174,11 @@ def writes(names: Sequence[str], call: Call) -> Diagnosis:
             f"{call.name} writes into its argument {listed}: in plain Python the caller's NumPy array is changed, under "
             "jit it is left alone."
         ),
-        location=function_line(call.fn),
+        location=found[0] if found is not None else function_line(call.fn),
         arguments=tuple(names),
-        fix=Fix(text=f"Make a new array instead: `{names[0]} = {names[0]} + 1` for `{names[0]} += 1`, and return it."),
+        fix=Fix(
+            text=f"Make a new array instead, and return it: {found[1] if found is not None else 'x = x + 1 for x += 1'}."
+        ),
     )
 
 
