@@ -34,13 +34,18 @@ class Layer:
 LAYERS = (
     Layer(
         name="values",
-        modules=frozenset({"__init__", "spec", "report", "gates", "display", "failure", "summary", "document", "manual"}),
+        modules=frozenset(
+            {"__init__", "spec", "report", "gates", "display", "failure", "summary", "document", "manual"}
+        ),
         libraries=frozenset(),
         layers=frozenset({"values"}),
     ),
     Layer(
         name="engine",
-        modules=frozenset({"arguments", "compat", "stages", "compare", "diagnose", "engine", "raising"}),
+        modules=frozenset(
+            {"arguments", "causes", "compare", "compat", "diagnose", "engine", "judge", "leaves", "raising", "stages"}
+            | {"surroundings", "trust"}
+        ),
         libraries=frozenset({"jax", "numpy"}),
         layers=frozenset({"values", "engine"}),
     ),
