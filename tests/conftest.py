@@ -24,6 +24,7 @@ from pytest_jitcheck import jitcheck
 def x():
     return jnp.arange(6.0) - 2.5
 """
+_INI_FILES = ("pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
 
 
 @pytest.fixture
@@ -31,6 +32,9 @@ def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
     """Runs pytest, in this process, on a suite of this source, with the usual imports and a fixture `x` before it."""
 
     def run_suite(source: str, *arguments: str) -> pytest.RunResult:
+        if not any((pytester.path / name).exists() for name in _INI_FILES):
+            # Whatever configures a directory above this one is none of the suite's.
+            (pytester.path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         pytester.makepyfile(test_suite=_HEADER + textwrap.dedent(source))
         # Its summary hook imports Hypothesis, which takes a second each time.
         without = () if "hypothesis" in source else ("-p", "no:hypothesispytest")

@@ -94,7 +94,7 @@ def test_statics_of_the_marker_are_those_of_the_checked_function(run: Run) -> No
 def test_a_bad_option_fails_the_test(run: Run) -> None:
     result = run("def test_it(jitcheck, x): jitcheck(jnp.sin, rtl=1)(x)")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E *SpecError: unknown keyword 'rtl' (did you mean 'rtol'?).*"])
+    result.stdout.fnmatch_lines(["E *SpecError: jitcheck: unknown keyword 'rtl' (did you mean 'rtol'?).*"])
 
 
 @pytest.mark.parametrize(("expression", "passed"), [("jitcheck", 2), ("not jitcheck", 1)])

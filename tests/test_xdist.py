@@ -78,6 +78,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[str],
     """What pytest printed and the document, for each way to distribute the suite."""
     directory = tmp_path_factory.mktemp("suite")
     (directory / "test_suite.py").write_text(SUITE, encoding="utf-8")
+    # Whatever lies above the directory is none of the suite's.
+    (directory / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (directory / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     return {way: run_pytest(directory, *arguments) for way, arguments in WAYS.items()}
 
