@@ -158,7 +158,7 @@ def _chosen_by_transform(jit: Callable[..., Any] | None) -> CheckSpec:
 
 
 def _keywords_of(jit: Callable[..., Any] | None) -> dict[str, Any]:
-    return {**_keywords_of(jit.func), **jit.keywords} if isinstance(jit, functools.partial) else {}
+    return dict(jit.keywords) if isinstance(jit, functools.partial) else {}
 
 
 def _counted_from_the_start(

@@ -117,7 +117,8 @@ def same_bits(one: Any, other: Any) -> bool:
 def _structure(eager: Any, compiled: Any, path: str) -> Mismatch | None:
     if _is_same_treedef(jax.tree_util.tree_structure(eager), jax.tree_util.tree_structure(compiled)):
         return None
-    here, there = _nodes(eager), _nodes(compiled)
+    # None is a node without children for JAX, and so is an empty tuple: the type tells them apart.
+    here, there = children(eager), children(compiled)
     if here is None and there is None:
         return None
     if here is None or there is None or type(eager) is not type(compiled):
@@ -158,11 +159,6 @@ def _is_same_static_part(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return all(_is_same_static_part(one[key], other[key]) for key in one)
     return _equal_objects(one, other)
-
-
-def _nodes(value: Any) -> list[tuple[Any, Any]] | None:
-    # None is a node without children for JAX, and so is an empty tuple: the type tells them apart.
-    return [] if value is None else children(value)
 
 
 def _summary(value: Any) -> str:
