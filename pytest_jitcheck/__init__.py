@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_jitcheck.engine import check
+    from pytest_jitcheck.items import JitCheck
     from pytest_jitcheck.mark import jitcheck
-    from pytest_jitcheck.plugin import JitCheck
     from pytest_jitcheck.report import (
         Argument,
         CheckReport,
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 # On first use, since `check` needs jax, and the decorator needs pytest: whoever wants neither imports neither.
-_MODULES = {"check": "engine", "jitcheck": "mark", "JitCheck": "plugin", "SpecError": "spec"}
+_MODULES = {"check": "engine", "jitcheck": "mark", "JitCheck": "items", "SpecError": "spec"}
 
 
 def __getattr__(name: str) -> Any:

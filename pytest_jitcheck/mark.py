@@ -11,7 +11,7 @@ import pytest
 from pytest_jitcheck import examples
 from pytest_jitcheck.spec import CheckSpec, Options, SpecError, Statics
 
-__all__ = ["MARKER", "asks_for_fixture", "jitcheck", "problem_with", "spec_of", "uncollected"]
+__all__ = ["HELP", "MARKER", "asks_for_fixture", "jitcheck", "problem_with", "spec_of", "uncollected"]
 
 MARKER = "jitcheck"
 
@@ -145,3 +145,18 @@ def _is_marked(obj: object) -> bool:
     # As a class may write it: pytestmark = pytest.mark.jitcheck, with or without a list around it.
     each = marks if isinstance(marks, (list, tuple)) else [marks]
     return any(isinstance(one, (pytest.Mark, pytest.MarkDecorator)) and one.name == MARKER for one in each)
+
+
+HELP = (
+    "jitcheck(static_argnums=None, static_argnames=None, donate_argnums=None, donate_argnames=None, rtol=None, atol=None, "
+    "equal_nan=True, check_dtype=True, check_weak_type=False, raises=None, jit=jax.jit, constant=False, trust='standard', "
+    "strict_allclose=False, timing='quick', rounds=None): "
+    "run the test function eagerly and under jax.jit and assert that both return the same. Fixtures and parameters are its "
+    "arguments; what it returns is compared, so return the result instead of asserting on it. Static and donated arguments "
+    "are declared as for jax.jit, tolerances as for numpy.testing.assert_allclose. raises= names the exception of a known "
+    "incompatibility: the test passes only while jit fails with it. jit= takes another transform, such as "
+    "equinox.filter_jit. constant=True allows a result that depends on no argument. trust, strict_allclose, timing, rounds, "
+    "rtol and atol have defaults in the options of the same names (pytest --help). To check other functions inside a test, "
+    "and to assert on their results, use the jitcheck fixture."
+)
+"""What ``pytest --markers`` says."""

@@ -51,7 +51,7 @@ LAYERS = (
     ),
     Layer(
         name="plugin",
-        modules=frozenset({"options", "mark", "examples", "hookspec", "plugin"}),
+        modules=frozenset({"options", "mark", "examples", "items", "reporting", "collector", "hookspec", "plugin"}),
         libraries=frozenset({"pytest", "pluggy"}),
         layers=frozenset({"values", "plugin"}),
     ),
