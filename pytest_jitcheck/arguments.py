@@ -16,7 +16,7 @@ import numpy as np
 from pytest_jitcheck.compat import jitted_parts, module_copy, module_state
 from pytest_jitcheck.leaves import as_traced, is_key
 from pytest_jitcheck.report import Argument
-from pytest_jitcheck.spec import CheckSpec, Statics
+from pytest_jitcheck.spec import CheckSpec, SpecError, Statics
 
 __all__ = [
     "Bound",
@@ -25,6 +25,7 @@ __all__ = [
     "describe",
     "function_name",
     "key_text",
+    "leaves_of",
     "map_leaves",
     "safe_repr",
     "signature_of",
@@ -81,7 +82,15 @@ class Call:
         if _keywords_of(spec.jit).get("donate", "none") != "none":  # equinox' word
             donated = Statics(argnums=tuple(range(len(args))), argnames=tuple(kwargs))
         statics = Statics.of(signature, spec.static_argnums, spec.static_argnames)
-        return cls(fn=fn, args=args, kwargs=kwargs, statics=statics, donated=donated), spec
+        call = cls(fn=fn, args=args, kwargs=kwargs, statics=statics, donated=donated)
+        both = [argument.name for argument in call.bound() if argument.static and call.is_donated(argument.key)]
+        if both and (spec.donate_argnums or spec.donate_argnames):
+            raise SpecError(f"{both[0]!r} is declared static and donated: a static argument has no buffer to give.")
+        return call, spec
+
+    def is_donated(self, key: int | str) -> bool:
+        """Whether the argument at this position or keyword is donated."""
+        return key in self.donated.positions(len(self.args)) or key in self.donated.argnames
 
     @property
     def name(self) -> str:
@@ -274,6 +283,18 @@ def map_leaves(change: Callable[[Any], Any], value: Any, memo: dict[int, Any] | 
     if id(value) not in memo:
         memo[id(value)] = value, _mapped(change, value, memo)
     return memo[id(value)][1]
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """The leaves of a pytree in the caller's order, of dicts too whose keys JAX can't sort."""
+    found: list[Any] = []
+
+    def take(leaf: Any) -> Any:
+        found.append(leaf)
+        return leaf
+
+    map_leaves(take, value)
+    return found
 
 
 def _mapped(change: Callable[[Any], Any], value: Any, memo: dict[int, Any]) -> Any:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from pytest_jitcheck.arguments import Bound, Call
-from pytest_jitcheck.diagnose.evidence import Evidence
+from pytest_jitcheck.diagnose.evidence import Evidence, is_tracer_error
 from pytest_jitcheck.diagnose.phrases import listed, static_advice
 from pytest_jitcheck.diagnose.source import function_line
 from pytest_jitcheck.diagnose.trial import Budget, as_static, error_when_traced, static_fix
@@ -315,7 +315,33 @@ def _stage_failure(evidence: Evidence, budget: Budget) -> Diagnosis:
     )
 
 
+def _unordered_keys(evidence: Evidence, budget: Budget) -> Diagnosis:
+    names = tuple(argument.name for argument in evidence.call.bound() if _has_unordered_keys(argument.value))
+    what = f"{listed(names)} holds" if names else f"{evidence.call.name} returns"
+    return Diagnosis(
+        kind="trace_error",
+        rule="unordered-keys",
+        message=f"{what} a dict with keys of different types. JAX takes dicts with their keys sorted, and these have no order.",
+        location=function_line(evidence.call.fn),
+        arguments=names,
+        fix=Fix(text="Use keys of one type, such as strings, or a NamedTuple or a dataclass in place of the dict."),
+    )
+
+
+def _has_unordered_keys(value: Any) -> bool:
+    try:
+        jax.tree_util.tree_leaves(value)
+    except ValueError:
+        return True
+    return False
+
+
 RULES: tuple[BindingRule, ...] = (
+    BindingRule(
+        id="unordered-keys",
+        matches=lambda evidence: "dictionary keys" in evidence.message and isinstance(evidence.root, ValueError),
+        explain=_unordered_keys,
+    ),
     BindingRule(
         id="donated-twice",
         matches=lambda evidence: evidence.stage == "run" and bool(_aliases(evidence.call)),
@@ -343,7 +369,9 @@ RULES: tuple[BindingRule, ...] = (
     ),
     BindingRule(
         id="returns-no-array",
-        matches=lambda evidence: _before_the_body(evidence) and isinstance(evidence.root, TypeError),
+        matches=lambda evidence: (
+            _before_the_body(evidence) and isinstance(evidence.root, TypeError) and not is_tracer_error(evidence.root)
+        ),
         explain=_returned,
     ),
 )
