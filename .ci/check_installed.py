@@ -14,7 +14,12 @@ if package.is_relative_to(CHECKOUT / "pytest_jitcheck"):
     sys.exit(f"{package} is the checkout, not an installed package")
 
 files = {path.name for path in importlib.metadata.files("pytest-jitcheck") or ()}
-missing = {"py.typed", "errors.md", "LICENSE", *(path.name for path in (CHECKOUT / "pytest_jitcheck").rglob("*.py"))} - files
+missing = {
+    "py.typed",
+    "errors.md",
+    "LICENSE",
+    *(path.name for path in (CHECKOUT / "pytest_jitcheck").rglob("*.py")),
+} - files
 if missing:
     sys.exit(f"not installed: {', '.join(sorted(missing))}")
 

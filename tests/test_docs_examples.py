@@ -159,6 +159,7 @@ def first_missing(shown: Sequence[str], printed: Sequence[str]) -> str | None:
 def outline(line: str) -> str:
     """The line without what differs from run to run and from machine to machine."""
     line = re.sub(r"\d+([.,]\d+)*", "1", line)
+    line = re.sub(r"\b1[kM]\b", "1", line)
     line = re.sub(r"\b1 ?(ns|us|µs|ms|s|min)\b", "1 s", line)
     line = re.sub(r"([-=_])\1+", r"\1", line)
     return " ".join(line.split())

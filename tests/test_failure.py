@@ -206,7 +206,18 @@ def test_long_lists_of_arguments_are_shortened_one_a_line() -> None:
     ],
 )
 def test_a_fix_says_whether_it_was_tried(fix: Fix, text: str) -> None:
-    assert paragraphs(dataclasses.replace(DIFFERS, fix=fix))[1] == text
+    assert paragraphs(dataclasses.replace(BRANCH, fix=fix))[-3] == text
+
+
+def test_what_can_not_be_tried_is_not_said_to_be_untried() -> None:
+    fix = Fix(text="Return the arrays that it computes.")
+    assert paragraphs(dataclasses.replace(DIFFERS, fix=fix))[1] == "Fix: Return the arrays that it computes."
+
+
+def test_another_way_stands_below_the_verdict() -> None:
+    fix = Fix(text="Declare it static.", verified=True, alternative="Or keep it traced: write jnp.where(a, b, c)")
+    text = "Fix: Declare it static.\nThis was tried and works.\nOr keep it traced: write jnp.where(a, b, c)."
+    assert paragraphs(dataclasses.replace(BRANCH, fix=fix))[-3] == text
 
 
 @pytest.mark.parametrize(

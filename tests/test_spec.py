@@ -12,7 +12,7 @@ from pytest_jitcheck.spec import CheckSpec, SpecError, Statics, nearest
 
 KNOWN = (
     "static_argnums, static_argnames, donate_argnums, donate_argnames, rtol, atol, equal_nan, check_dtype, "
-    "check_weak_type, raises, jit, constant, timing, rounds"
+    "check_weak_type, raises, jit, constant, trust, strict_allclose, timing, rounds"
 )
 
 

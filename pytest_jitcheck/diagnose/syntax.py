@@ -348,7 +348,7 @@ def index_of(site: Site | None) -> ast.expr | None:
 
 def index_text(index: ast.expr) -> str:
     """An index as it stands between the brackets."""
-    return ast.unparse(ast.Subscript(value=ast.Name(id="x"), slice=index))[2:-1]
+    return ast.unparse(ast.Subscript(value=ast.Name("x"), slice=index))[2:-1]
 
 
 def slices(index: ast.expr | None) -> list[ast.Slice]:
