@@ -38,7 +38,8 @@ def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
         pytester.makepyfile(test_suite=_HEADER + textwrap.dedent(source))
         # Its summary hook imports Hypothesis, which takes a second each time.
         without = () if "hypothesis" in source else ("-p", "no:hypothesispytest")
-        every = ("-p", "no:cacheprovider", *without, "--jitcheck-timing=off")
+        # Nor is there a need to collect garbage five times at the end of each, which the run around it does once.
+        every = ("-p", "no:cacheprovider", "-p", "no:unraisableexception", *without, "--jitcheck-timing=off")
         return pytester.runpytest_inprocess(*every, *arguments, no_reraise_ctrlc=True)
 
     return run_suite
