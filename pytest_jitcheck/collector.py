@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jitcheck import document, summary
 from pytest_jitcheck.options import Settings
-from pytest_jitcheck.report import CheckReport
+
+if TYPE_CHECKING:
+    from pytest_jitcheck.report import CheckReport
+
+# The modules that read, show and write reports are imported where a report is at hand: a suite without checks starts without.
 
 __all__ = ["Collector"]
 
@@ -33,7 +36,10 @@ class Collector:
         if getattr(report, "jitcheck_disabled", False):
             self._disabled.add(report.nodeid)
         self._environment = getattr(report, "jitcheck_environment", self._environment)
-        for carried in getattr(report, "jitcheck", ()):
+        carried_reports = getattr(report, "jitcheck", ())
+        if carried_reports:
+            from pytest_jitcheck.report import CheckReport
+        for carried in carried_reports:
             check = CheckReport.from_json(carried)
             self._reports.setdefault(check.nodeid, {})[check.index] = check
             self._config.hook.pytest_jitcheck_report(config=self._config, report=check)
@@ -42,6 +48,8 @@ class Collector:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._settings.json is None or self._config.getoption("collectonly"):
             return
+        from pytest_jitcheck import document
+
         try:
             document.write(
                 self._settings.json, document.build(self._all(), self._environment, created=datetime.now(UTC))
@@ -52,6 +60,10 @@ class Collector:
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not (self._reports or self._disabled or self._trouble):
+            return
+        from pytest_jitcheck import summary
+
         lines = list(
             summary.render(
                 self._all(),

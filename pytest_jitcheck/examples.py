@@ -7,9 +7,10 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_jitcheck.report import CheckReport
+if TYPE_CHECKING:
+    from pytest_jitcheck.report import CheckReport
 
 __all__ = ["are_given_to", "body_of", "each", "representatives", "without_deadline"]
 

@@ -13,11 +13,11 @@ import pytest
 
 from pytest_jitcheck import examples, mark
 from pytest_jitcheck.options import Settings
-from pytest_jitcheck.report import CheckReport
 from pytest_jitcheck.spec import CheckSpec, Options, SpecError
 
 if TYPE_CHECKING:
     from pytest_jitcheck.engine import Seams
+    from pytest_jitcheck.report import CheckReport
 
 __all__ = [
     "SETTINGS",

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from pytest_jitcheck import manual
 from pytest_jitcheck.spec import CheckSpec, SpecError, nearest
 
 __all__ = ["OPTIONS", "Option", "Settings", "add_options", "explained"]
@@ -125,6 +124,8 @@ def explained(config: pytest.Config) -> pytest.ExitCode | None:
     rule = config.getoption("jitcheck_explain")
     if rule is None:
         return None
+    from pytest_jitcheck import manual
+
     try:
         sys.stdout.write(manual.section(rule, width=min(shutil.get_terminal_size().columns, _WIDEST)))
     except manual.UnknownRuleError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jitcheck import document, hookspec, items, mark, reporting
+from pytest_jitcheck import hookspec, items, mark
 from pytest_jitcheck.collector import Collector
 from pytest_jitcheck.items import JitCheck
 from pytest_jitcheck.options import Settings, add_options, explained
@@ -36,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     if settings.json is not None:
+        from pytest_jitcheck import document
+
         try:
             document.check_writable(settings.json)
         except document.DocumentError as error:
@@ -121,5 +123,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if items.is_ours(item):
+        from pytest_jitcheck import reporting
+
         reporting.attach(item, call, report)
     return report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -177,7 +176,7 @@ def _refuse_unknown_names(parameters: _Parameters, argnames: tuple[str, ...], ke
                 f"{keyword}_argnames={argnames!r}: the function has no argument "
                 f"{name!r}{nearest(name, by_name)}. It takes: {takes}."
             )
-            error.nearest = next(iter(difflib.get_close_matches(name, by_name, n=1)), None)
+            error.nearest = _nearest(name, by_name)
             raise error
 
 
@@ -201,8 +200,14 @@ def _refuse_numbers_out_of_range(parameters: _Parameters, argnums: tuple[int, ..
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The words that point from a misspelt name to the nearest known one, or nothing."""
-    match = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {match[0]!r}?)" if match else ""
+    match = _nearest(name, known)
+    return "" if match is None else f" (did you mean {match!r}?)"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    import difflib  # some 5 ms that only a mistake should cost
+
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 def _flag(name: str, value: Any) -> bool:
