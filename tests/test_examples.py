@@ -52,9 +52,11 @@ def test_each_example_is_checked_and_one_is_reported(run: Run, pytester: pytest.
 
 
 def test_the_report_of_a_failed_test_is_the_failing_example(run: Run, pytester: pytest.Pytester) -> None:
-    source = "@jitcheck(static_argnames='n')\n@few\n@given(n=st.integers(0, 9))\n"
-    result = run(HEADER + source + "def test_it(x, n): return x[:n].sum() if n != 3 else -x if x[0] < 0 else x")
-    result.assert_outcomes(failed=1)
+    source = "@jitcheck(static_argnames='n')\n@few\n@given(n=st.sampled_from([1, 2, 3]))\n"
+    body = "def test_it(n): return -n if jnp.ones(n)[0] > n - 2.5 else jnp.ones(n)"
+    run(HEADER + source + body, "--jitcheck-json=checks.json").assert_outcomes(failed=1)
+    (check,) = checks(pytester)
+    assert (check["outcome"], check["arguments"][0]["value"]) == ("failed", "1")
 
 
 def test_the_explanation_ends_with_the_failing_example(run: Run) -> None:

@@ -144,5 +144,5 @@ def test_the_explanation_comes_from_the_worker(runs: dict[str, tuple[list[str], 
 
 
 @pytest.mark.parametrize(("way", "imported"), [("-n2", False), ("loadscope", False), ("alone", True), ("-n0", True)])
-def test_the_controller_imports_no_jax(runs: dict[str, tuple[list[str], Any]], way: str, imported: bool) -> None:  # noqa: FBT001
+def test_the_controller_imports_no_jax(runs: dict[str, tuple[list[str], Any]], way: str, imported: bool) -> None:
     assert f"jax on the controller: {imported}" in runs[way][0]
