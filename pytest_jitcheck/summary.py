@@ -185,9 +185,21 @@ def _table(reports: Sequence[CheckReport], lengths: Sequence[Sequence[str]], wid
     outcomes = [left(outcome, lead) for outcome in ("", *(report.outcome for report in reports))]
     labels = [left(name, max(map(columns, names))) for name in names]
     markups = [{"bold": True}, *(_MARKUP[report.outcome] for report in reports)]
+    reasons = [None, *(_reason(report, figures, number) for number, report in enumerate(reports))]
     cells = [outcomes, labels, *(figure.lines() for figure in figures)]
-    for row, markup in zip(zip(*cells, strict=True), markups, strict=True):
-        yield Line(text="".join(row).rstrip(), markup=markup)
+    for row, reason, markup in zip(zip(*cells, strict=True), reasons, markups, strict=True):
+        text = "".join(row if reason is None else row[:2])
+        yield Line(text=(text if reason is None else cut(f"{text}{_GAP}{reason}", width)).rstrip(), markup=markup)
+
+
+def _reason(report: CheckReport, figures: Sequence[_Filled], number: int) -> str | None:
+    """Why a check failed that has no figure to show: the rule, and the user's line."""
+    failure = report.failure
+    if failure is None or any(figure.cells[number] is not None for figure in figures):
+        return None
+    place = failure.location
+    where = "" if place is None else f" {place.path.replace(chr(92), '/').rpartition('/')[2]}:{place.line}"
+    return f"{failure.rule}{where}"
 
 
 def _fitting(reports: Sequence[CheckReport], room: int) -> list[_Filled]:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pytest_jitcheck import failure, summary
 from pytest_jitcheck.display import columns
-from pytest_jitcheck.report import CheckReport, Device, Outcome, Timings
+from pytest_jitcheck.report import CheckReport, Device, Diagnosis, Location, Outcome, Timings
 
 CPU = Device(platform="cpu", id=0, kind="cpu")
 GPU = Device(platform="gpu", id=0, kind="NVIDIA H200")
@@ -274,3 +274,13 @@ def test_no_line_is_wider_than_the_terminal(reports: list[CheckReport], width: i
 
 def test_the_texts_of_a_failure_are_here_too() -> None:
     assert (summary.failure_text, summary.one_line) == (failure.failure_text, failure.one_line)
+
+
+def test_a_failure_without_figures_shows_its_rule_and_line() -> None:
+    location = Location(path="/home/me/flips.py", line=4)
+    failure = Diagnosis(kind="trace_error", rule="python-branch", message="No value.", location=location)
+    failed = report("test_a.py::test_flip", "failed", Timings(), failure=failure)
+    assert text([failed, report("test_a.py::test_norm")], width=100).splitlines()[2:] == [
+        "failed  test_a.py::test_flip  python-branch flips.py:4",
+        "passed  test_a.py::test_norm  212 µs  1.20 ms  4.50 ms  38.1 ms  43.1 µs     4.92x   260 calls",
+    ]
