@@ -22,6 +22,7 @@ from pytest_jitcheck.report import Cost
 
 __all__ = [
     "Callback",
+    "CaughtError",
     "Events",
     "JittedParts",
     "Origin",
@@ -495,13 +496,24 @@ def unfiltered_tracebacks() -> Iterator[None]:
         _set_config("jax_traceback_filtering", before)
 
 
-@contextlib.contextmanager
-def recorded_tracer_errors() -> Iterator[list[list[tuple[str, int]]]]:
-    """Within the block, the stack of each tracer error that JAX makes is written down, whether it is caught or not.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaughtError:
+    """A tracer error of JAX's that somebody caught."""
 
-    A function that catches it goes another way under jit than in plain Python, and nothing else shows that.
+    caught_at: tuple[str, int]
+    """File and line of the frame that caught it."""
+    stack: tuple[tuple[str, int], ...]
+    """File and line of each frame when it was made, the innermost first."""
+
+
+@contextlib.contextmanager
+def recorded_tracer_errors() -> Iterator[list[CaughtError]]:
+    """Within the block, the tracer errors that JAX makes are written down; the list is filled when the block ends.
+
+    A function that catches one goes another way under jit than in plain Python, and nothing else shows that.
     """
-    seen: list[list[tuple[str, int]]] = []
+    caught: list[CaughtError] = []
+    made_errors: list[tuple[BaseException, tuple[tuple[str, int], ...]]] = []
     classes = (
         jax.errors.ConcretizationTypeError,
         jax.errors.TracerArrayConversionError,
@@ -511,15 +523,27 @@ def recorded_tracer_errors() -> Iterator[list[list[tuple[str, int]]]]:
     )
     before = [(cls, cls.__dict__["__init__"]) for cls in classes if "__init__" in cls.__dict__]
     for cls, made in before:
-        setattr(cls, "__init__", _recording(made, seen))  # noqa: B010  # mypy refuses the plain assignment
+        setattr(cls, "__init__", _recording(made, made_errors))  # noqa: B010  # mypy refuses the plain assignment
     try:
-        yield seen
+        yield caught
     finally:
         for cls, made in before:
             setattr(cls, "__init__", made)  # noqa: B010
+        # Now, and without keeping them: an error holds its frames, and they hold tracers.
+        caught.extend(_caught(error, stack) for error, stack in made_errors if error.__traceback__ is not None)
+        made_errors.clear()
 
 
-def _recording(made: Callable[..., None], seen: list[list[tuple[str, int]]]) -> Callable[..., None]:
+def _caught(error: BaseException, stack: tuple[tuple[str, int], ...]) -> CaughtError:
+    # A traceback begins at the frame in which the error was caught.
+    outermost = error.__traceback__
+    assert outermost is not None  # noqa: S101  # for mypy: the caller asked
+    return CaughtError(caught_at=(outermost.tb_frame.f_code.co_filename, outermost.tb_lineno), stack=stack)
+
+
+def _recording(
+    made: Callable[..., None], errors: list[tuple[BaseException, tuple[tuple[str, int], ...]]]
+) -> Callable[..., None]:
     def __init__(self: BaseException, *args: Any, **kwargs: Any) -> None:  # noqa: N807  # it stands in for one
         made(self, *args, **kwargs)
         stack: list[tuple[str, int]] = []
@@ -527,7 +551,7 @@ def _recording(made: Callable[..., None], seen: list[list[tuple[str, int]]]) -> 
         while frame is not None:
             stack.append((frame.f_code.co_filename, frame.f_lineno))
             frame = frame.f_back
-        seen.append(stack)
+        errors.append((self, tuple(stack)))
 
     return __init__
 

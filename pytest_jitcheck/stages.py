@@ -116,8 +116,10 @@ class Staging:
     output: Any = None
     """What the first run of the executable returned."""
     notes: list[Note] = field(default_factory=list)
-    tracer_errors: list[list[tuple[str, int]]] = field(default_factory=list)
-    """Where JAX refused a traced value while tracing, innermost place first: all of them caught, if tracing went through."""
+    keeps_errors: bool = True
+    """Whether caught errors are kept until the trace ends; with them their tracers live on, which looks like a leak."""
+    tracer_errors: list[compat.CaughtError] = field(default_factory=list)
+    """Where JAX refused a traced value while tracing, and somebody caught that."""
     _to_lower: Any = None
     _equations: int | None = None
 
@@ -130,7 +132,7 @@ class Staging:
         with (
             self._stage("trace"),
             compat.recorded_events() as self.events,
-            compat.recorded_tracer_errors() as self.tracer_errors,
+            self._caught_errors() as self.tracer_errors,
             compat.unfiltered_tracebacks(),
         ):
             jitted = self._jitted()
@@ -234,6 +236,9 @@ class Staging:
     def cost(self) -> Cost:
         """What the compiler says of the executable."""
         return compat.cost_of(self.compiled)
+
+    def _caught_errors(self) -> contextlib.AbstractContextManager[list[compat.CaughtError]]:
+        return compat.recorded_tracer_errors() if self.keeps_errors else contextlib.nullcontext([])
 
     def _jitted(self) -> Any:
         transform = jax.jit if self.spec.jit is None else self.spec.jit

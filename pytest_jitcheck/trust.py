@@ -75,7 +75,7 @@ def _traces_again(subject: Subject, level: Trust) -> Diagnosis | None:
     first = subject.staging
     if first.traced is None:
         return None
-    second = Staging(call=subject.call.copied(), spec=first.spec, clock=first.clock)
+    second = Staging(call=subject.call.copied(), spec=first.spec, clock=first.clock, keeps_errors=False)
     around = Surroundings.of(subject.call.fn)
     try:
         with jax.checking_leaks():

@@ -406,7 +406,8 @@ def test_a_tracer_error_that_is_caught_is_written_down_with_its_stack() -> None:
     with compat.recorded_tracer_errors() as seen:
         jax.jit(swallow).trace(X)
     assert len(seen) == 1
-    assert line_of(swallow, 2) in seen[0]
+    assert line_of(swallow, 2) in seen[0].stack
+    assert seen[0].caught_at == line_of(swallow, 2)
 
 
 def test_tracer_errors_are_as_before_after_the_block() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_jitcheck.arguments import Call
+from pytest_jitcheck.compat import CaughtError
 from pytest_jitcheck.diagnose.source import Ownership, syntax_at
 from pytest_jitcheck.report import Diagnosis, Fix, Location
 
@@ -48,20 +49,19 @@ class Swallowed:
         )
 
 
-def swallowed(stacks: Iterable[Sequence[tuple[str, int]]], call: Call) -> Swallowed | None:
+def swallowed(errors: Iterable[CaughtError], call: Call) -> Swallowed | None:
     """The first tracer error that a handler in the user's own code caught, or ``None``.
 
     Args:
-        stacks: where JAX made such errors, the innermost place of each first.
-        call: the call that was traced nevertheless.
+        errors: what JAX raised, and somebody caught, while the call was traced.
+        call: the call, which was traced nevertheless.
     """
     ownership = Ownership.of(call.fn)
-    for stack in stacks:
-        own = [place for place in stack if ownership.is_users(place[0])]
-        for path, line in own:
-            handler = _handler_around(path, line)
-            if handler is not None:
-                return _found(own[0], handler)
+    for error in errors:
+        handler = _handler_around(*error.caught_at) if ownership.is_users(error.caught_at[0]) else None
+        if handler is not None:
+            place = next((place for place in error.stack if ownership.is_users(place[0])), error.caught_at)
+            return _found(place, handler)
     return None
 
 
