@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from pytest_jitcheck.arguments import Call
 from pytest_jitcheck.compare import Tolerance, compare
 from pytest_jitcheck.leaves import is_number
 
-__all__ = ["Cause", "likely_cause"]
+__all__ = ["Cause", "Difference", "likely_cause"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,26 +27,36 @@ class Cause:
     arguments: tuple[str, ...] = ()
 
 
-def likely_cause(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, eager: Any) -> Cause | None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """Two results of a call that differ."""
+
+    call: Call
+    eager: Any
+    compiled: Any
+    traced: Any
+    """JAX's `Traced`, or ``None`` where the program has no part in it."""
+    tolerance: Tolerance
+    run: Callable[[Call], Any]
+    """Runs a call in plain Python, as the reference was made."""
+
+    def is_gone(self, call: Call) -> bool:
+        """Whether the plain run of this call agrees with the compiled result."""
+        try:
+            eager = self.run(call)
+        except Exception:  # noqa: BLE001  # a change that the function does not take explains nothing
+            return False
+        return not compare(eager, self.compiled, self.tolerance, check_dtype=False)
+
+
+def likely_cause(difference: Difference) -> Cause | None:
     """The first change to the eager run, or to the compiled one, that makes both agree; ``None`` where none does."""
-    for attempt in (_sorted_dicts, _python_values, _compilation):
-        cause = attempt(call, compiled, traced, tolerance, eager)
-        if cause is not None:
-            return cause
-    return None
+    attempts = (_sorted_dicts, _python_values, _compilation)
+    return next((cause for attempt in attempts if (cause := attempt(difference)) is not None), None)
 
 
-def _agrees(
-    call: Call, change_for: Callable[[int | str], Callable[[Any], Any]], compiled: Any, tolerance: Tolerance
-) -> bool:
-    try:
-        eager = call.changed(change_for).run()
-    except Exception:  # noqa: BLE001  # a change that the function does not take explains nothing
-        return False
-    return not compare(eager, compiled, tolerance, check_dtype=False)
-
-
-def _sorted_dicts(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, eager: Any) -> Cause | None:
+def _sorted_dicts(difference: Difference) -> Cause | None:
+    call = difference.call
     names = tuple(
         argument.name for argument in call.bound() if not argument.static and _has_unsorted_dict(argument.value)
     )
@@ -59,7 +69,7 @@ def _sorted_dicts(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, 
         statics=call.statics,
         donated=call.donated,
     )
-    if not _agrees(resorted, lambda key: lambda leaf: leaf, compiled, tolerance):
+    if not difference.is_gone(resorted):
         return None
     return Cause(
         rule="dict-order",
@@ -80,15 +90,16 @@ def _has_unsorted_dict(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and any(_has_unsorted_dict(item) for item in value)
 
 
-def _python_values(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, eager: Any) -> Cause | None:
+def _python_values(difference: Difference) -> Cause | None:
     """Python numbers and NumPy arrays compute by their own rules until jit makes JAX arrays of them."""
+    call = difference.call
     keys = [argument for argument in call.bound() if not argument.static and _has_foreign_leaf(argument.value)]
     chosen = {argument.key for argument in keys}
-    if not keys or not _agrees(call, lambda key: _as_jax if key in chosen else _same, compiled, tolerance):
+    if not keys or not difference.is_gone(_as_jax_in(call, chosen)):
         return None
     for argument in keys:
         fewer = chosen - {argument.key}
-        if fewer and _agrees(call, lambda key, fewer=fewer: _as_jax if key in fewer else _same, compiled, tolerance):  # type: ignore[misc]
+        if fewer and difference.is_gone(_as_jax_in(call, fewer)):
             chosen = fewer
     names = tuple(argument.name for argument in keys if argument.key in chosen)
     leaves = [leaf for a in keys if a.key in chosen for leaf in jax.tree_util.tree_leaves(a.value)]
@@ -100,9 +111,13 @@ def _python_values(call: Call, compiled: Any, traced: Any, tolerance: Tolerance,
             f"{' and '.join(names)} is {what} in the eager run, and computes by the rules of {whose}; under jit it is a JAX "
             "array. Given as a JAX array, the eager result is the same as the compiled one."
         ),
-        fix=_conversion_advice(names[0], leaves, eager),
+        fix=_conversion_advice(names[0], leaves, difference.eager),
         arguments=names,
     )
+
+
+def _as_jax_in(call: Call, keys: Collection[int | str]) -> Call:
+    return call.changed(lambda key: _as_jax if key in keys else _same)
 
 
 def _conversion_advice(name: str, leaves: list[Any], eager: Any) -> str:
@@ -133,17 +148,20 @@ def _same(leaf: Any) -> Any:
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
-def _compilation(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, eager: Any) -> Cause | None:
+def _compilation(difference: Difference) -> Cause | None:
     """Run the traced program operation by operation: then what is left is the compiler's, or it was the trace's already."""
-    if traced is None or compat.longest_loop(traced) == float("inf"):
+    if difference.traced is None or compat.longest_loop(difference.traced) == float("inf"):
         return None
-    flat = jax.tree_util.tree_leaves(call.dynamic())
+    flat = jax.tree_util.tree_leaves(difference.call.dynamic())
     try:
-        one_by_one = compat.run_program(traced, [jax.numpy.asarray(leaf) for leaf in flat])
+        one_by_one = compat.run_program(difference.traced, [jax.numpy.asarray(leaf) for leaf in flat])
     except Exception:  # noqa: BLE001  # a program that can't be run so explains nothing
         return None
-    leaves, compiled_leaves = jax.tree_util.tree_leaves(eager), jax.tree_util.tree_leaves(compiled)
-    if not compare(leaves, one_by_one, tolerance, check_dtype=False):
+    leaves, compiled_leaves = (
+        jax.tree_util.tree_leaves(difference.eager),
+        jax.tree_util.tree_leaves(difference.compiled),
+    )
+    if not compare(leaves, one_by_one, difference.tolerance, check_dtype=False):
         return Cause(
             rule="compiler-rounding",
             text=(
@@ -155,7 +173,7 @@ def _compilation(call: Call, compiled: Any, traced: Any, tolerance: Tolerance, e
                 "jax.lax.reduce_precision fixes the precision of a value. Or say the tolerance that the result deserves."
             ),
         )
-    if not compare(compiled_leaves, one_by_one, tolerance, check_dtype=False):
+    if not compare(compiled_leaves, one_by_one, difference.tolerance, check_dtype=False):
         return Cause(
             rule="traced-otherwise",
             text=(

@@ -20,7 +20,7 @@ import numpy as np
 
 from pytest_jitcheck import compat, diagnose
 from pytest_jitcheck.arguments import Call, function_name, leaves_of
-from pytest_jitcheck.causes import likely_cause
+from pytest_jitcheck.causes import Difference, likely_cause
 from pytest_jitcheck.compare import Tolerance, compare, lowest_precision, same_bits
 from pytest_jitcheck.judge import against_float64
 from pytest_jitcheck.leaves import ready
@@ -195,7 +195,9 @@ class _Check:
             return diagnose.mismatch(mismatches, self.call)
         if not self._is_repeatable():
             return diagnose.nondeterministic(self.call, changes=self.before.changes(self.call.fn))
-        verdict = against_float64(self.call, self.eager_output, compiled_output, mismatches, self.tolerance)
+        verdict = against_float64(
+            self.call, self.eager_output, compiled_output, mismatches, self.tolerance, self._run_plain
+        )
         is_strict = self.spec.strict_allclose or not self.tolerance.equal_nan
         if verdict.is_acquitted and not is_strict:
             text = f"The results differ by more than the tolerance, but compiled is no worse than eager. {verdict.text}"
@@ -203,7 +205,15 @@ class _Check:
             return None
         is_about_values = all(mismatch.kind == "value" for mismatch in mismatches)
         traced = self.staging.traced if is_about_values else None
-        cause = likely_cause(self.call, compiled_output, traced, self.tolerance, self.eager_output)
+        difference = Difference(
+            call=self.call,
+            eager=self.eager_output,
+            compiled=compiled_output,
+            traced=traced,
+            tolerance=self.tolerance,
+            run=self._run_plain,
+        )
+        cause = likely_cause(difference)
         return diagnose.mismatch(mismatches, self.call, cause, "" if is_strict else verdict.text)
 
     def _is_repeatable(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,16 +37,29 @@ class Verdict:
 
 
 def against_float64(
-    call: Call, eager: Any, compiled: Any, mismatches: Sequence[Mismatch], tolerance: Tolerance
+    call: Call,
+    eager: Any,
+    compiled: Any,
+    mismatches: Sequence[Mismatch],
+    tolerance: Tolerance,
+    run: Callable[[Call], Any],
 ) -> Verdict:
     """Hold both results against the same function in float64.
 
     Compiled is acquitted where its root mean square error is within 2 times eager's, 3 times for half precision and small
     leaves, plus a tenth of the tolerance: the rule of torch's compiler tests.
+
+    Args:
+        call: the call.
+        eager: result of the plain Python function.
+        compiled: result of the compiled one.
+        mismatches: how they differ.
+        tolerance: what counts as equal.
+        run: runs a call in plain Python, as the reference was made.
     """
     if any(mismatch.kind != "value" for mismatch in mismatches):
         return Verdict(is_acquitted=False, text="")
-    reference = _reference(call)
+    reference = _reference(call, run)
     if isinstance(reference, str):
         return Verdict(is_acquitted=False, text=f"There is no float64 reference to judge by: {reference}.")
     triples = _triples(reference, eager, compiled, {mismatch.path for mismatch in mismatches})
@@ -64,14 +77,14 @@ class _Errors:
     text: str
 
 
-def _reference(call: Call) -> Any:
+def _reference(call: Call, run: Callable[[Call], Any]) -> Any:
     """The plain function's result on float64 inputs, as NumPy leaves, or the reason why there is none."""
     inputs = jax.tree_util.tree_leaves(call.dynamic())
     if not any(_is_narrow_float(leaf) for leaf in inputs):
         return "no input is an array of floats narrower than that"
     try:
         with compat.x64(enabled=True):
-            result = call.changed(lambda key: _widened).run()
+            result = run(call.changed(lambda key: _widened))
             return map_leaves(_on_host, result)
     except Exception as error:  # noqa: BLE001  # a function that insists on float32 has no reference, which is worth saying
         return f"in float64 the function raised {type(error).__name__}"

@@ -27,6 +27,13 @@ def x():
 _INI_FILES = ("pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
 
 
+@pytest.fixture(autouse=True)
+def _at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Where these are set, pytest leaves lines whole that it cuts elsewhere.
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("BUILD_NUMBER", raising=False)
+
+
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
     """Runs pytest, in this process, on a suite of this source, with the usual imports and a fixture `x` before it."""
