@@ -297,6 +297,9 @@ class JitCheckError(AssertionError):
         """What the check found."""
 
 
+JitCheckError.__module__ = "pytest_jitcheck"  # the name by which it can be imported
+
+
 def _encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return {f.name: _encode(getattr(value, f.name)) for f in dataclasses.fields(value)}

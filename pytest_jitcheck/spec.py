@@ -21,6 +21,9 @@ class SpecError(ValueError):
     """The accepted name that is nearest to what was written, if one is near."""
 
 
+SpecError.__module__ = "pytest_jitcheck"  # the name by which it can be imported
+
+
 class Options(TypedDict, total=False):
     """The keywords of a check, as a caller writes them; `CheckSpec` says what each means."""
 

@@ -147,13 +147,13 @@ def test_a_marked_fixture_is_an_error_of_collection(run: Run, mark: str, order: 
 def test_an_error_of_the_twin_ends_at_its_line(run: Run, decorator: str, error: str) -> None:
     lines = section(run(f"@{decorator}\ndef test_it(x): return x"), "ERRORS")
     assert lines[:2] == ["test_suite.py:7: in <module>", f"    @{decorator}"]
-    assert lines[-1] == error.format(spec_error="pytest_jitcheck.spec.SpecError")
+    assert lines[-1] == error.format(spec_error="pytest_jitcheck.SpecError")
 
 
 def test_an_error_of_the_fixture_ends_at_its_line(run: Run) -> None:
     lines = section(run("def test_it(jitcheck, x): jitcheck(jnp.sin, rtoll=1)(x)"), "FAILURES")
     assert [line for line in lines if line.startswith("E ")] == [
-        f"E   pytest_jitcheck.spec.SpecError: jitcheck: unknown keyword 'rtoll' (did you mean 'rtol'?). {KNOWN}"
+        f"E   pytest_jitcheck.SpecError: jitcheck: unknown keyword 'rtoll' (did you mean 'rtol'?). {KNOWN}"
     ]
     assert lines[-1] == "test_suite.py:7: SpecError"
 

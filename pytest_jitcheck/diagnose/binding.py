@@ -75,8 +75,8 @@ def _foreign_argument(evidence: Evidence, budget: Budget) -> Diagnosis:
         kind="static_argument",
         rule="argument-is-no-array",
         message=(
-            f"{listed(names)} is passed as an ordinary argument, but holds {kinds}. Under jit an ordinary argument has to "
-            "be an array, a number, or a container of those."
+            f"{listed(names)} {'is' if len(names) == 1 else 'are'} not static, and {'holds' if len(names) == 1 else 'hold'} "
+            f"{kinds}. Under jit an ordinary argument has to be an array, a number, or a container of those."
         ),
         location=function_line(evidence.call.fn),
         arguments=names,

@@ -101,19 +101,16 @@ def _fix(evidence: Evidence, rule: Rule, blame: Blame, budget: Budget) -> tuple[
         if split is not None:
             return split, None
     # What this tries is numpy in place of jnp: it says nothing of other advice.
-    is_about_numpy = not blame.inputs and rule.id in (
-        "shape-from-value",
-        "python-integer",
-        "python-number",
-        "structural-argument",
-        "trace-error",
-    )
-    if not blame.inputs and not is_about_numpy and _works_with_numpy(evidence, budget):
+    is_about_tracers = bool(blame.staged) or says_tracer(evidence)
+    is_about_numpy = is_about_tracers and not blame.inputs and rule.id in _NUMPY_ADVICE
+    if is_about_tracers and not blame.inputs and not is_about_numpy and _works_with_numpy(evidence, budget):
         text = f"{_STAGED_ADVICE} Or {_lower(rewrite)}"
         return Fix(text=_STAGED_ADVICE, verified=True, alternative=text.removeprefix(_STAGED_ADVICE).strip()), None
     return Fix(text=rewrite, verified=is_about_numpy and _works_with_numpy(evidence, budget)), None
 
 
+_NUMPY_ADVICE = ("shape-from-value", "python-integer", "python-number", "structural-argument", "trace-error")
+"""Rules whose own advice is numpy in place of jnp, where no argument is to blame."""
 _STAGED_ADVICE = "Compute it with numpy instead of jnp: plain numbers stay plain numbers then, under jit too."
 
 

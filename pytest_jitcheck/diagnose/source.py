@@ -158,8 +158,13 @@ def site_of(frame: Frame) -> Site:
     """The expression that is running in a frame."""
     code = frame.frame.f_code
     line, end_line, start, end = _positions(code, frame)
-    source = linecache.getline(code.co_filename, line).rstrip("\n")
     path = _path_to(code.co_filename, line, end_line, start, end)
+    if path and isinstance(path[-1], (ast.IfExp, ast.Assert)):
+        # Python 3.11 gives the jump of a conditional expression, and of an assert, the place of the whole.
+        test = path[-1].test
+        path = (*path, test)
+        line, end_line, start, end = test.lineno, test.end_lineno, test.col_offset, test.end_col_offset
+    source = linecache.getline(code.co_filename, line).rstrip("\n")
     last = linecache.getline(code.co_filename, end_line or line)
     location = Location(
         path=code.co_filename,

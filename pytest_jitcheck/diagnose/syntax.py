@@ -185,9 +185,6 @@ def test_of(site: Site | None) -> ast.expr | None:
 def _decided(site: Site | None) -> ast.If | ast.While | ast.Assert | ast.IfExp | None:
     if site is None:
         return None
-    # Python 3.11 gives the jump of a conditional expression, and of an assert, the place of the whole.
-    if isinstance(site.node, (ast.Assert, ast.IfExp)):
-        return site.node
     for number in range(len(site.path_to_node) - 1, 0, -1):
         holder, child = site.path_to_node[number - 1], site.path_to_node[number]
         if isinstance(holder, (ast.If, ast.While, ast.Assert, ast.IfExp)) and holder.test is child:
