@@ -33,7 +33,7 @@ def centred_fixed(image):
     return image - image.mean()
 
 
-@pytest.mark.gallery("writes-into-argument", at="def centred", blames=["image"])
+@pytest.mark.gallery("writes-into-argument", at="image -= image.mean()", blames=["image"])
 def test_changing_an_argument(jitcheck, image):
     """`-=` changes the caller's NumPy array in plain Python, and makes a new one under jit."""
     jitcheck(centred)(image)
@@ -57,7 +57,7 @@ def spectrum_fixed(signal):
     return jnp.abs(jnp.sum(signal * twiddles_fixed(signal.size)))
 
 
-@pytest.mark.gallery("leaked-tracer", at="signal * twiddles(signal.size)")
+@pytest.mark.gallery("leaked-tracer", at="jnp.exp(-2j")
 def test_a_cache_that_keeps_a_traced_value(jitcheck, signal):
     """A cache that is filled while JAX traces holds a tracer, which is of no use to the next call."""
     jitcheck(spectrum)(signal)
