@@ -33,6 +33,7 @@ __all__ = [
     "cost_of",
     "count_equations",
     "dependent_outputs",
+    "dtypes_inside",
     "inner_jaxpr",
     "input_avals",
     "is_plain_traced",
@@ -304,6 +305,12 @@ def constant_place(traced: Any, constant: Any) -> tuple[str, int] | None:
     wanted = {id(var) for var, value in pairs if value is constant}
     first = next((equation for equation in jaxpr.eqns if wanted & {id(atom) for atom in equation.invars}), None)
     return None if first is None else _user_place(first)
+
+
+def dtypes_inside(traced: Any) -> tuple[Any, ...]:
+    """The dtypes of what the traced program computes on its way, those of nested programs included."""
+    avals = (var.aval for equation in _equations(inner_jaxpr(traced)) for var in equation.outvars)
+    return tuple({aval.dtype for aval in avals if hasattr(aval, "dtype")})
 
 
 def jitted_inside(traced: Any) -> tuple[tuple[str, str, float], ...]:

@@ -203,6 +203,13 @@ class _Check:
             text = f"The results differ by more than the tolerance, but compiled is no worse than eager. {verdict.text}"
             self.notes.append(Note(rule="no-worse-than-eager", text=text))
             return None
+        if not is_strict and self._is_rounding_inside(compiled_output):
+            text = (
+                "The results differ by more than the precision of the inputs allows, and by less than that of what the "
+                "function computes on its way, which is lower. Operation by operation the traced program gives the eager result."
+            )
+            self.notes.append(Note(rule="lower-precision-inside", text=text))
+            return None
         is_about_values = all(mismatch.kind == "value" for mismatch in mismatches)
         traced = self.staging.traced if is_about_values else None
         difference = Difference(
@@ -215,6 +222,19 @@ class _Check:
         )
         cause = likely_cause(difference)
         return diagnose.mismatch(mismatches, self.call, cause, "" if is_strict else verdict.text)
+
+    def _is_rounding_inside(self, compiled_output: Any) -> bool:
+        """Whether a step in lower precision than the inputs explains the difference, and the trace means what eager means."""
+        traced = self.staging.traced
+        if traced is None or self.spec.rtol is not None:
+            return False
+        lowest = lowest_precision([*compat.dtypes_inside(traced), *self._dtypes_that_went_in()])
+        coarser = dataclasses.replace(self.tolerance, precision=lowest)
+        if lowest == self.tolerance.precision or compare(self.eager_output, compiled_output, coarser):
+            return False
+        flat = [jax.numpy.asarray(leaf) for leaf in jax.tree_util.tree_leaves(self.call.dynamic())]
+        one_by_one = compat.run_program(traced, flat)
+        return not compare(jax.tree_util.tree_leaves(self.eager_output), one_by_one, self.tolerance)
 
     def _is_repeatable(self) -> bool:
         try:
@@ -290,16 +310,19 @@ class _Check:
             depends=None if traced is None else compat.dependent_outputs(traced),
         )
 
+    def _dtypes_that_went_in(self) -> list[Any]:
+        traced = self.staging.traced
+        held = () if traced is None else compat.constants(traced)
+        leaves = (*jax.tree_util.tree_leaves(self.call.dynamic()), *held)
+        return [leaf.dtype for leaf in leaves if hasattr(leaf, "dtype")]
+
     @property
     def tolerance(self) -> Tolerance:
-        inputs = [leaf.dtype for leaf in jax.tree_util.tree_leaves(self.call.dynamic()) if hasattr(leaf, "dtype")]
-        traced = self.staging.traced
-        captured = [] if traced is None else [held.dtype for held in compat.constants(traced) if hasattr(held, "dtype")]
         return Tolerance(
             rtol=self.spec.rtol,
             atol=self.spec.atol,
             equal_nan=self.spec.equal_nan is not False,
-            precision=lowest_precision([*inputs, *captured]),
+            precision=lowest_precision(self._dtypes_that_went_in()),
         )
 
     def _vacuous(self) -> Diagnosis | None:
