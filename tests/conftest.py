@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable
 
@@ -32,6 +33,13 @@ def _at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     # Where these are set, pytest leaves lines whole that it cuts elsewhere.
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("BUILD_NUMBER", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_stale_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two suites of one test that have one name and one length, written within a second, are one and the same to pytest's
+    # cache of bytecode: the second would run as the first.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 
 @pytest.fixture
