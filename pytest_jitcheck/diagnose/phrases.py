@@ -74,7 +74,7 @@ def static_advice(fix: StaticFix, function: str, blamed: Sequence[str] = ()) -> 
     said = f"Declare {listed(fix.names)} static: static_argnames={names} {where}."
     later = [name for name in fix.names if name not in blamed] if blamed else []
     if later:
-        said += f" ({listed(later)} would have failed next.)"
+        said += f" {listed(later)} would have failed next."
     if any(isinstance(argument.value, float) for argument in fix.arguments):
         said += " Each new value then compiles anew."
     if fix.converted:
