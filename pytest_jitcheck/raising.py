@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_jitcheck.diagnose.source import Ownership, users_traceback
+from pytest_jitcheck.diagnose.source import Ownership, plain_traceback, users_traceback
 from pytest_jitcheck.engine import CheckResult
 from pytest_jitcheck.failure import failure_text
 from pytest_jitcheck.report import CheckReport, Diagnosis, Fix, JitCheckError
@@ -18,7 +18,7 @@ def exception_of(result: CheckResult) -> Exception:
     """
     report, error = result.report, result.error
     if report.failure is not None and report.failure.kind == "eager_error" and error is not None:
-        return error
+        return error.with_traceback(plain_traceback(error) or error.__traceback__)
     text = failure_text(report)
     if error is None or report.stage == "eager":
         failed = JitCheckError(text, report)

@@ -23,6 +23,7 @@ __all__ = [
     "frames_of",
     "function_line",
     "innermost_site",
+    "plain_traceback",
     "site_of",
     "syntax_at",
     "users_traceback",
@@ -314,9 +315,18 @@ def _code_of(fn: Any) -> CodeType | None:
 
 def users_traceback(error: BaseException, ownership: Ownership) -> TracebackType | None:
     """The traceback with the user's own frames alone, or ``None`` where there are none."""
+    return _only(error, ownership.is_users)
+
+
+def plain_traceback(error: BaseException) -> TracebackType | None:
+    """The traceback without JAX's frames and ours, which say nothing of the user's mistake; ``None`` where no other is left."""
+    return _only(error, lambda path: not path.startswith(_OURS) and not {"jax", "jaxlib"} & set(Path(path).parts))
+
+
+def _only(error: BaseException, is_kept: Callable[[str], bool]) -> TracebackType | None:
     kept: TracebackType | None = None
     for entry in reversed(list(_entries(error.__traceback__))):
-        if ownership.is_users(entry.tb_frame.f_code.co_filename):
+        if is_kept(entry.tb_frame.f_code.co_filename):
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept
 
